@@ -1,0 +1,13 @@
+// The whole public C interface of libtorchtpu in one include.
+//
+// tt/types.h  status codes, dtypes
+// tt/eager.h  runtime, devices, storages and tensors, dispatch of single operations, events, generators
+// tt/graph.h  whole programs through the op table: build, compile (cached), run
+//
+// A C program needs no Python and no PyTorch: see examples/train_spiral.c.
+#ifndef TT_TT_H_
+#define TT_TT_H_
+#include "tt/eager.h"
+#include "tt/graph.h"
+#include "tt/types.h"
+#endif  // TT_TT_H_

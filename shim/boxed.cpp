@@ -1,0 +1,372 @@
+// The boxed kernel of every op: pack, dispatch, unpack; and the callback that asks PyTorch's meta kernels.
+#include <ATen/core/PythonOpRegistrationTrampoline.h>
+#include <ATen/native/Resize.h>
+#include <ATen/native/TensorAdvancedIndexingUtils.h>
+#include <c10/core/impl/PythonTorchFunctionTLS.h>
+#include <torch/csrc/Exceptions.h>
+
+#include "shim.h"
+
+namespace tt {
+
+// ---------------------------------------------------------------- results
+namespace {
+thread_local tt_results_t t_results{};
+thread_local bool t_results_busy = false;
+struct ThreadResults {
+  ~ThreadResults() { tt_results_free(&t_results); }
+};
+thread_local ThreadResults t_free_results;
+}  // namespace
+
+Results::Results() {
+  if (t_results_busy) {
+    results_ = &own_;
+  } else {
+    (void)&t_free_results;
+    t_results_busy = true;
+    results_ = &t_results;
+  }
+  results_->n = 0;
+  results_->must_resize = false;
+  results_->n_resize = 0;
+}
+
+Results::~Results() {
+  for (int i = 0; i < results_->n; i++) tt_storage_release(results_->items[i].storage);
+  results_->n = 0;
+  if (results_ == &own_) {
+    tt_results_free(&own_);
+  } else {
+    t_results_busy = false;
+  }
+}
+
+static at::Tensor take_result(tt_result_t* r, int device) {
+  const tt_meta_t& m = *r->meta;
+  if (!m.defined) return at::Tensor();
+  tt_storage_t* storage = r->storage;
+  r->storage = nullptr;
+  c10::IntArrayRef sizes(m.sizes, static_cast<size_t>(m.rank)), strides(m.strides, static_cast<size_t>(m.rank));
+  if (C10_LIKELY(r->dim0 < 0)) return tensor_of(storage, m.dtype, sizes, strides, device);
+  c10::SmallVector<int64_t, 8> true_sizes(sizes.begin(), sizes.end());
+  if (!true_sizes.empty()) true_sizes[0] = r->dim0;
+  return tensor_of(storage, m.dtype, true_sizes, strides, device);
+}
+
+std::vector<at::Tensor> take_results(tt_results_t* results, int device) {
+  std::vector<at::Tensor> out;
+  out.reserve(static_cast<size_t>(results->n));
+  for (int i = 0; i < results->n; i++) out.push_back(take_result(&results->items[i], device));
+  return out;
+}
+
+// ---------------------------------------------------------------- inference through the meta kernels
+namespace {
+
+// Meta twins of real tensors; twins of tensors that share storage share one too, so that overlap is seen.
+class MetaTwins {
+ public:
+  at::Tensor of(const at::Tensor& t) {
+    if (!t.defined()) return t;
+    const c10::TensorImpl* impl = t.unsafeGetTensorImpl();
+    auto twin = at::detail::make_tensor<c10::TensorImpl>(storage(impl->unsafe_storage()),
+                                                        c10::DispatchKeySet(c10::DispatchKey::Meta), impl->dtype());
+    c10::TensorImpl* m = twin.unsafeGetTensorImpl();
+    m->set_sizes_and_strides(impl->sizes(), impl->strides(), impl->storage_offset());
+    if (impl->is_wrapped_number()) m->set_wrapped_number(true);
+    if (impl->is_conj()) twin._set_conj(true);
+    if (impl->is_neg()) twin._set_neg(true);
+    return twin;
+  }
+
+ private:
+  c10::Storage storage(const c10::Storage& real) {
+    const void* key = real ? real.unsafeGetStorageImpl() : nullptr;
+    if (key != nullptr) {
+      for (auto& [k, s] : made_) {
+        if (k == key) return s;
+      }
+    }
+    c10::Storage s = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), real ? real.nbytes() : 0,
+                                                           c10::GetAllocator(c10::kMeta), true);
+    made_.emplace_back(key, s);
+    return s;
+  }
+  c10::SmallVector<std::pair<const void*, c10::Storage>, 4> made_;
+};
+
+c10::IValue meta_value(const c10::IValue& v, Kind kind, const c10::TypePtr& type, MetaTwins& twins) {
+  if (kind == Kind::Device) return c10::IValue(c10::Device(c10::kMeta));
+  if (kind == Kind::Generator) return c10::IValue();
+  if (v.isNone()) return v;
+  if (kind == Kind::Tensor) return twins.of(v.toTensor());
+  if (kind != Kind::Tensors) return v;
+  if (v.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const auto& e : v.toListRef()) list.push_back(twins.of(e.toTensor()));
+    return list;
+  }
+  c10::List<std::optional<at::Tensor>> list;
+  for (const auto& e : v.toListRef()) {
+    list.push_back(e.isNone() ? std::optional<at::Tensor>() : std::optional<at::Tensor>(twins.of(e.toTensor())));
+  }
+  return list;
+}
+
+// Drops PyTorch's word about resized outputs while shapes are being asked: the real resize says it.
+class QuietResize : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& warning) override {
+    if (warning.msg().find("An output with one or more elements was resized") != std::string::npos) return;
+    outer_->process(warning);
+  }
+  c10::WarningHandler* outer_ = c10::WarningUtils::get_warning_handler();
+};
+
+// Shapes are asked below autograd, and outside any torch function mode (a default device would redirect factories).
+class InferScope {
+ public:
+  InferScope() : mode_(at::impl::PythonTorchFunctionTLS::get_disabled_state()), handler_(&quiet_) {
+    at::impl::PythonTorchFunctionTLS::set_disabled_state(at::impl::TorchFunctionDisabledState::ALL_DISABLED);
+  }
+  ~InferScope() { at::impl::PythonTorchFunctionTLS::set_disabled_state(mode_); }
+
+ private:
+  at::impl::TorchFunctionDisabledState mode_;
+  QuietResize quiet_;
+  c10::WarningUtils::WarningHandlerGuard handler_;
+  at::AutoDispatchBelowADInplaceOrView guard_;
+};
+
+}  // namespace
+
+void push_meta(void* sink, const at::Tensor& t) {
+  tt_meta_t meta;
+  meta.defined = t.defined();
+  meta.rank = 0;
+  meta.dtype = TT_DT_NONE;
+  if (t.defined()) {
+    TORCH_CHECK(t.dim() <= TT_MAX_RANK, "the tpu device supports tensors of up to ", TT_MAX_RANK, " dimensions, got ", t.dim());
+    meta.rank = static_cast<int32_t>(t.dim());
+    meta.dtype = dtype_of(t.scalar_type());
+    for (int64_t i = 0; i < t.dim(); i++) {
+      meta.sizes[i] = t.size(i);
+      meta.strides[i] = t.stride(i);
+    }
+  }
+  TORCH_CHECK(tt_metas_push(sink, &meta), "host memory is exhausted");
+}
+
+torch::jit::Stack meta_arguments(const Call& call, bool for_trace) {
+  const Overload& o = call.overload;
+  const auto& arguments = o.handle.schema().arguments();
+  MetaTwins twins;
+  torch::jit::Stack stack;
+  if (for_trace) {
+    for (int i = 0; i < o.n_args - o.n_outs; i++) {
+      if (o.at[i] < 0) {
+        stack.emplace_back();
+      } else {
+        stack.push_back(meta_value(call.arg(o.at[i]), o.kinds[i], arguments[static_cast<size_t>(o.at[i])].real_type(), twins));
+      }
+    }
+    return stack;
+  }
+  for (int i = 0; i < o.n_schema_args; i++) {
+    const auto& type = arguments[static_cast<size_t>(i)].real_type();
+    stack.push_back(meta_value(call.arg(i), kind_of(type), type, twins));
+  }
+  return stack;
+}
+
+static void push_meta_value(void* sink, const c10::IValue& v) {
+  if (v.isTensor()) {
+    push_meta(sink, v.toTensor());
+  } else if (v.isList()) {
+    for (const auto& e : v.toListRef()) push_meta(sink, e.isNone() ? at::Tensor() : e.toTensor());
+  } else {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "an op that returns no tensor");
+  }
+}
+
+tt_status_t infer(void* p, const tt_op_t*, void* sink) {
+  Call& call = *static_cast<Call*>(p);
+  const Overload& o = call.overload;
+  try {
+    InferScope scope;
+    torch::jit::Stack stack = meta_arguments(call, false);
+    torch::jit::Stack outs;
+    if (o.variant == TT_OUT) outs.assign(stack.end() - o.n_outs, stack.end());
+    o.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
+    if (o.variant == TT_OUT) {
+      for (const auto& v : outs) push_meta_value(sink, v);
+      return nullptr;
+    }
+    for (size_t i = 0; i < o.returns.size(); i++) {
+      if (o.returns[i] == kFresh) push_meta_value(sink, stack[stack.size() - o.returns.size() + i]);
+    }
+    return nullptr;
+  } catch (const c10::NotImplementedError& e) {
+    return tt_status_create(TT_DECLINED, e.what_without_backtrace());
+  } catch (python_error& e) {
+    pybind11::gil_scoped_acquire gil;
+    if (PyErr_GivenExceptionMatches(e.type, PyExc_NotImplementedError)) {
+      return tt_status_create(TT_DECLINED, "its meta kernel is not implemented");
+    }
+    call.error = std::current_exception();
+  } catch (pybind11::error_already_set& e) {
+    pybind11::gil_scoped_acquire gil;
+    if (e.matches(PyExc_NotImplementedError)) return tt_status_create(TT_DECLINED, "its meta kernel is not implemented");
+    call.error = std::current_exception();
+  } catch (...) {
+    call.error = std::current_exception();
+  }
+  return tt_status_create(TT_CANCELLED, "raised by the meta kernel");
+}
+
+// ---------------------------------------------------------------- index arguments
+namespace {
+
+// As PyTorch's own index kernels: masks become index tensors, host tensors move. True when the op is done.
+bool prepare_indices(Overload& o, Call& call) {
+  c10::IValue& v = call.arg(o.indices_arg);
+  const c10::IValue& self_value = call.arg(0);
+  if (!v.isList() || !self_value.isTensor()) return false;
+  const at::Tensor& self = self_value.toTensor();
+  bool change = false, mask = false;
+  for (const auto& e : v.toListRef()) {
+    if (e.isNone() || !e.toTensor().defined()) continue;
+    const at::Tensor& t = e.toTensor();
+    bool is_mask = t.scalar_type() == at::kBool || t.scalar_type() == at::kByte;
+    mask |= is_mask;
+    change |= is_mask || t.device() != self.device();
+  }
+  if (!change || !self.defined() || self.device().type() != kTpu) return false;
+  std::vector<std::optional<at::Tensor>> list;
+  for (const auto& e : v.toListRef()) {
+    if (e.isNone() || !e.toTensor().defined()) {
+      list.emplace_back();
+    } else {
+      const at::Tensor& t = e.toTensor();
+      if (t.device() != self.device() && t.device().type() != c10::kCPU) raise_two_devices(self.device(), t.device());
+      list.emplace_back(t.to(self.device()));
+    }
+  }
+  if (mask && o.variant == TT_INPLACE && call.overload.n_schema_args >= 3 && call.arg(2).isTensor()) {
+    // x[mask] = number: one select, no index is ever made.
+    const at::Tensor& values = call.arg(2).toTensor();
+    bool accumulate = call.overload.n_schema_args >= 4 && call.arg(3).isBool() && call.arg(3).toBool();
+    if (!accumulate && values.numel() == 1) {
+      c10::List<std::optional<at::Tensor>> indices;
+      for (auto& t : list) indices.push_back(t);
+      auto [can, where] = at::native::canDispatchToMaskedFill(self, indices, at::empty({1}, at::kCPU));
+      if (can) {
+        at::Tensor out = self;
+        out.masked_fill_(where, values.reshape({}).to(self.scalar_type()));
+        return true;
+      }
+    }
+  }
+  if (mask) {
+    at::native::checkIndexTensorTypes(at::IOptTensorListRef(list), true);
+    std::vector<at::Tensor> expanded = at::native::expandTensors(self, at::IOptTensorListRef(list), true);
+    list.clear();
+    for (auto& t : expanded) list.push_back(t.defined() ? std::optional<at::Tensor>(t) : std::optional<at::Tensor>());
+  }
+  c10::List<std::optional<at::Tensor>> indices;
+  for (auto& t : list) indices.push_back(t);
+  v = indices;
+  return false;
+}
+
+void return_results(Overload& o, Call& call, tt_results_t* results, torch::jit::Stack* stack) {
+  // Fast path: one fresh tensor.
+  if (o.returns.size() == 1 && o.returns[0] == kFresh && !o.return_is_list[0]) {
+    TORCH_INTERNAL_ASSERT(results->n == 1, o.name(), ": one result expected, got ", results->n);
+    at::Tensor out = take_result(&results->items[0], call.device);
+    torch::jit::drop(*stack, static_cast<size_t>(o.n_schema_args));
+    stack->emplace_back(std::move(out));
+    return;
+  }
+  int fresh = 0;
+  for (size_t i = 0; i < o.returns.size(); i++) fresh += o.returns[i] == kFresh && !o.return_is_list[i];
+  c10::SmallVector<c10::IValue, 4> out;
+  int next = 0;
+  for (size_t i = 0; i < o.returns.size(); i++) {
+    if (o.returns[i] != kFresh) {
+      out.push_back(call.arg(o.returns[i]));
+    } else if (o.return_is_list[i]) {
+      c10::List<at::Tensor> list;
+      for (int n = results->n - fresh; n > 0 && next < results->n; n--) list.push_back(take_result(&results->items[next++], call.device));
+      out.emplace_back(std::move(list));
+    } else {
+      TORCH_INTERNAL_ASSERT(next < results->n, o.name(), ": too few results");
+      out.emplace_back(take_result(&results->items[next++], call.device));
+    }
+  }
+  torch::jit::drop(*stack, static_cast<size_t>(o.n_schema_args));
+  for (auto& v : out) stack->push_back(std::move(v));
+}
+
+void resize_outs(Overload& o, Call& call, tt_results_t* results) {
+  std::vector<tt_meta_t> wanted(results->resize_to, results->resize_to + results->n_resize);
+  int k = 0;
+  for (int i = 0; i < o.n_outs; i++) {
+    const c10::IValue& v = call.arg(o.n_schema_args - o.n_outs + i);
+    auto one = [&](const at::Tensor& t) {
+      const tt_meta_t& m = wanted[static_cast<size_t>(k++)];
+      c10::IntArrayRef sizes(m.sizes, static_cast<size_t>(m.rank)), strides(m.strides, static_cast<size_t>(m.rank));
+      if (t.defined() && at::native::resize_output(t, sizes)) t.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
+    };
+    if (v.isTensor()) {
+      one(v.toTensor());
+    } else {
+      for (const auto& e : v.toListRef()) one(e.toTensor());
+    }
+  }
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- the kernel
+void run(Overload& o, torch::jit::Stack* stack) {
+  ensure_open();
+  Call call(o, stack);
+  if (C10_UNLIKELY(o.is_view)) {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, o.name(), " is a view operation that the tpu device does not have");
+  }
+  if (C10_UNLIKELY(o.indices_arg >= 0) && prepare_indices(o, call)) {
+    c10::IValue self = call.arg(0);
+    torch::jit::drop(*stack, static_cast<size_t>(o.n_schema_args));
+    stack->push_back(std::move(self));
+    return;
+  }
+  for (int attempt = 0;; attempt++) {
+    call.pack();
+    if (C10_UNLIKELY(call.host != nullptr) && (call.host_written || !o.takes_host)) {
+      raise_two_devices(c10::Device(kTpu, static_cast<c10::DeviceIndex>(call.device)), call.host->device());
+    }
+    Results results;
+    tt_status_t status = tt_dispatch(o.op, call.device, call.values, &call, results.get());
+    if (C10_UNLIKELY(call.error != nullptr)) {
+      tt_status_free(status);
+      std::rethrow_exception(call.error);
+    }
+    if (C10_UNLIKELY(status != nullptr)) {
+      if (tt_status_code(status) != TT_DECLINED) raise(status);
+      std::string reason = tt_status_message(status);
+      tt_status_free(status);
+      run_on_cpu(o, stack, reason.c_str());
+      return;
+    }
+    if (C10_UNLIKELY(results.get()->must_resize) && attempt == 0) {
+      resize_outs(o, call, results.get());
+      continue;
+    }
+    return_results(o, call, results.get(), stack);
+    return;
+  }
+}
+
+}  // namespace tt

@@ -1,0 +1,7 @@
+// Python's Graph and Program classes.
+#pragma once
+#include <pybind11/pybind11.h>
+
+namespace tt {
+void bind_graph(pybind11::module_& m);
+}

@@ -1,0 +1,87 @@
+// Bodies of the PJRT layer's objects, shared by the files of this folder only.
+//
+// Depends on: base, pjrt/call.
+// Threads: as pjrt.h.
+#ifndef TT_PJRT_OBJECTS_H_
+#define TT_PJRT_OBJECTS_H_
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/strbuf.h"
+#include "pjrt/call.h"
+#include "pjrt/pjrt.h"
+
+typedef struct tt_plugin_attr_t {
+  char* name;
+  char* value;
+} tt_plugin_attr_t;
+
+struct tt_plugin_t {
+  struct tt_plugin_t* next;  // in the process's list
+  atomic_int refs;           // informational: a plugin, once loaded, stays
+  char* path;
+  const PJRT_Api* api;
+  int major, minor;
+  pthread_mutex_t lock;      // guards what follows
+  bool is_initialized;
+  bool has_attrs;
+  tt_plugin_attr_t* attrs;
+  size_t attr_count;
+};
+
+typedef struct tt_device_t {
+  PJRT_Device* device;
+  PJRT_DeviceDescription* description;
+  int id;
+  char* kind;
+  char* text;
+} tt_device_t;
+
+struct tt_client_t {
+  atomic_int refs;
+  tt_plugin_t* plugin;
+  PJRT_Client* client;
+  char* platform;
+  char* platform_version;
+  tt_device_t* devices;  // addressable ones
+  int device_count;
+  uint32_t caps;
+  bool is_host_memory;   // device memory is this process's memory
+  const char* overrides; // of compile options, when the caller gives none; static
+};
+
+struct tt_exe_t {
+  atomic_int refs;
+  tt_client_t* client;
+  PJRT_LoadedExecutable* loaded;
+  PJRT_Executable* executable;
+  int output_count;
+};
+
+struct tt_topology_t {
+  tt_plugin_t* plugin;
+  PJRT_TopologyDescription* topology;
+};
+
+// Asks for the plugin's attributes, then runs its one-time initialisation; later calls do nothing.
+tt_status_t tt_plugin_initialize(tt_plugin_t* plugin);
+
+// A serialised CompileOptionsProto for one device. |device_id| < 0: no device assignment.
+tt_status_t tt_compile_options_write(int device_id, const char* overrides, tt_strbuf_t* out);
+tt_status_t tt_executable_stats(const tt_plugin_t* plugin, PJRT_Executable* executable, tt_exe_stats_t* out_stats);
+tt_status_t tt_executable_serialize(const tt_plugin_t* plugin, PJRT_Executable* executable, void** out_bytes,
+                                    size_t* out_len);
+
+// Copy of |len| bytes as a NUL-terminated string; NULL when memory is out.
+char* tt_string_copy(const char* data, size_t len);
+
+// Client and topology options from "name=value;name=value".
+typedef struct tt_named_values_t {
+  PJRT_NamedValue items[32];
+  size_t count;
+  char* text;  // what names and strings point into
+} tt_named_values_t;
+tt_status_t tt_named_values_parse(const char* text, tt_named_values_t* out);  // |text| may be NULL
+void tt_named_values_deinit(tt_named_values_t* values);
+
+#endif  // TT_PJRT_OBJECTS_H_

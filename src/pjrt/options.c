@@ -1,0 +1,178 @@
+// Options for plugins: named values for clients and topologies, CompileOptionsProto for compilers.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/pb_out.h"
+#include "pjrt/objects.h"
+
+// A value in text, told apart: true/false, an integer, a floating point number, else a string.
+typedef struct option_value_t {
+  PJRT_NamedValue_Type type;
+  bool b;
+  int64_t i;
+  double f;
+} option_value_t;
+
+static option_value_t read_value(const char* text) {
+  option_value_t v = {.type = PJRT_NamedValue_kString};
+  char* end;
+  if (!strcmp(text, "true") || !strcmp(text, "false")) {
+    v.type = PJRT_NamedValue_kBool;
+    v.b = text[0] == 't';
+    return v;
+  }
+  if (!*text || strspn(text, "+-.0123456789eE") != strlen(text)) return v;  // keeps "inf", "nan", "0x1" strings
+  errno = 0;
+  long long i = strtoll(text, &end, 10);
+  if (!*end && !errno) {
+    v.type = PJRT_NamedValue_kInt64;
+    v.i = i;
+    return v;
+  }
+  errno = 0;
+  double f = strtod(text, &end);
+  if (!*end && !errno) {
+    v.type = PJRT_NamedValue_kFloat;
+    v.f = f;
+  }
+  return v;
+}
+
+// Cuts the next "name=value" out of |*cursor|, which is overwritten with NULs. False at the end.
+static bool next_pair(char** cursor, char** out_name, char** out_value) {
+  while (**cursor == ';' || **cursor == ' ') ++*cursor;
+  if (!**cursor) return false;
+  char* item = *cursor;
+  char* end = item + strcspn(item, ";");
+  *cursor = *end ? end + 1 : end;
+  *end = 0;
+  char* equals = strchr(item, '=');
+  *out_name = item;
+  *out_value = equals ? equals + 1 : NULL;
+  if (equals) *equals = 0;
+  return true;
+}
+
+tt_status_t tt_named_values_parse(const char* text, tt_named_values_t* out) {
+  memset(out, 0, sizeof *out);
+  if (!text || !*text) return NULL;
+  out->text = tt_strdup(text);
+  if (!out->text) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  tt_status_t status = NULL;
+  char *cursor = out->text, *name, *value;
+  while (!status && next_pair(&cursor, &name, &value)) {
+    if (!value || !*name) {
+      status = tt_error(TT_INVALID_ARGUMENT, "options are \"name=value;name=value\"; this one is not: \"%s\"", name);
+    } else if (out->count == sizeof out->items / sizeof out->items[0]) {
+      status = tt_error(TT_INVALID_ARGUMENT, "more than %zu options", out->count);
+    } else {
+      option_value_t v = read_value(value);
+      PJRT_NamedValue* item = &out->items[out->count++];
+      item->struct_size = PJRT_NamedValue_STRUCT_SIZE;
+      item->name = name;
+      item->name_size = strlen(name);
+      item->type = v.type;
+      item->value_size = 1;
+      if (v.type == PJRT_NamedValue_kBool) item->bool_value = v.b;
+      if (v.type == PJRT_NamedValue_kInt64) item->int64_value = v.i;
+      if (v.type == PJRT_NamedValue_kFloat) item->float_value = (float)v.f;
+      if (v.type == PJRT_NamedValue_kString) {
+        item->string_value = value;
+        item->value_size = strlen(value);
+      }
+    }
+  }
+  if (status) tt_named_values_deinit(out);
+  return status;
+}
+
+void tt_named_values_deinit(tt_named_values_t* values) {
+  tt_free(values->text);
+  memset(values, 0, sizeof *values);
+}
+
+// ---------------------------------------------------------------- CompileOptionsProto
+// Field numbers of xla/pjrt/proto/compile_options.proto and xla/xla_data.proto.
+enum {
+  COMPILE_BUILD_OPTIONS = 3,
+  COMPILE_ENV_OVERRIDES = 7,
+  BUILD_NUM_REPLICAS = 4,
+  BUILD_NUM_PARTITIONS = 5,
+  BUILD_DEVICE_ASSIGNMENT = 9,
+  ASSIGNMENT_REPLICAS = 1,
+  ASSIGNMENT_COMPUTATIONS = 2,
+  ASSIGNMENT_DEVICES = 3,
+  ASSIGNMENT_DEVICE_IDS = 1,
+  MAP_KEY = 1,
+  MAP_VALUE = 2,
+  OVERRIDE_STRING = 1,
+  OVERRIDE_BOOL = 2,
+  OVERRIDE_INT = 3,
+  OVERRIDE_DOUBLE = 4,
+};
+
+static void write_override(const char* name, const char* text, tt_strbuf_t* out) {
+  tt_strbuf_t value, entry;
+  tt_strbuf_init(&value);
+  tt_strbuf_init(&entry);
+  option_value_t v = read_value(text);
+  switch (v.type) {
+    case PJRT_NamedValue_kBool: tt_pb_int(&value, OVERRIDE_BOOL, v.b); break;
+    case PJRT_NamedValue_kInt64: tt_pb_int(&value, OVERRIDE_INT, v.i); break;
+    case PJRT_NamedValue_kFloat: tt_pb_double(&value, OVERRIDE_DOUBLE, v.f); break;
+    default: tt_pb_bytes(&value, OVERRIDE_STRING, text, strlen(text)); break;
+  }
+  tt_pb_bytes(&entry, MAP_KEY, name, strlen(name));
+  tt_pb_message(&entry, MAP_VALUE, &value);
+  tt_pb_message(out, COMPILE_ENV_OVERRIDES, &entry);
+  tt_strbuf_deinit(&value);
+  tt_strbuf_deinit(&entry);
+}
+
+static tt_status_t write_overrides(const char* overrides, tt_strbuf_t* out) {
+  if (!overrides || !*overrides) return NULL;
+  char* text = tt_strdup(overrides);
+  if (!text) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  tt_status_t status = NULL;
+  char *cursor = text, *name, *value;
+  while (!status && next_pair(&cursor, &name, &value)) {
+    if (!value || !*name) {
+      status = tt_error(TT_INVALID_ARGUMENT, "compiler flags are \"name=value;name=value\"; this one is not: \"%s\"", name);
+    } else {
+      write_override(name, value, out);
+    }
+  }
+  tt_free(text);
+  return status;
+}
+
+static void write_device_assignment(int device_id, tt_strbuf_t* build) {
+  tt_strbuf_t assignment, devices, ids;
+  tt_strbuf_init(&assignment);
+  tt_strbuf_init(&devices);
+  tt_strbuf_init(&ids);
+  tt_pb_varint(&ids, (uint64_t)device_id);
+  tt_pb_message(&devices, ASSIGNMENT_DEVICE_IDS, &ids);
+  tt_pb_int(&assignment, ASSIGNMENT_REPLICAS, 1);
+  tt_pb_int(&assignment, ASSIGNMENT_COMPUTATIONS, 1);
+  tt_pb_message(&assignment, ASSIGNMENT_DEVICES, &devices);
+  tt_pb_message(build, BUILD_DEVICE_ASSIGNMENT, &assignment);
+  tt_strbuf_deinit(&ids);
+  tt_strbuf_deinit(&devices);
+  tt_strbuf_deinit(&assignment);
+}
+
+tt_status_t tt_compile_options_write(int device_id, const char* overrides, tt_strbuf_t* out) {
+  tt_strbuf_t build;
+  tt_strbuf_init(&build);
+  // XLA stops the process on zero replicas or partitions, so these two are never left out.
+  tt_pb_int(&build, BUILD_NUM_REPLICAS, 1);
+  tt_pb_int(&build, BUILD_NUM_PARTITIONS, 1);
+  if (device_id >= 0) write_device_assignment(device_id, &build);
+  tt_pb_message(out, COMPILE_BUILD_OPTIONS, &build);
+  tt_strbuf_deinit(&build);
+  TT_TRY(write_overrides(overrides, out));
+  return out->failed ? tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted") : NULL;
+}

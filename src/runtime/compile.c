@@ -1,0 +1,67 @@
+// Programs by text: two signatures that lower to the same program share one executable.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "base/map.h"
+#include "runtime/entry.h"
+
+enum { MAX_PROGRAMS = 8192 };
+
+
+static tt_map_t g_programs;
+
+typedef struct program_key_t {
+  tt_hash128_t hash;
+  uint64_t len;
+  int64_t device;
+} program_key_t;
+
+static void drop_all_programs(void) {
+  for (size_t i = 0; i < g_programs.cap; i++) {
+    tt_map_slot_t* s = &g_programs.slots[i];
+    if (!s->value) continue;
+    tt_exe_release(s->value);
+    tt_free((void*)(uintptr_t)s->key);
+  }
+  tt_map_deinit(&g_programs);
+}
+
+tt_status_t rt_compile(int device, const char* text, size_t len, const char* what, tt_exe_t** out_exe) {
+  *out_exe = NULL;
+  // 128 bits of the text and its length stand for it: a text is our own printer's, not an adversary's.
+  program_key_t key = {.hash = tt_hash128(text, len), .len = len, .device = device};
+  uint64_t hash = tt_hash64(&key, sizeof key, 0);
+  rt_lock();
+  tt_exe_t* found = tt_map_find(&g_programs, hash, &key, sizeof key);
+  if (found) tt_exe_retain(found);
+  rt_unlock();
+  if (found) {
+    *out_exe = found;
+    return NULL;
+  }
+  tt_compile_options_t options = {.device = device};
+  tt_status_t status = tt_exe_compile(g_rt.client, text, len, &options, out_exe);
+  if (status) {
+    size_t shown = len < 4000 ? len : 4000;
+    tt_status_t out = tt_error(tt_status_code(status), "%s: the compiler refused the program: %s\nStableHLO%s:\n%.*s", what,
+                               tt_status_message(status), shown < len ? " (first 4000 bytes)" : "", (int)shown, text);
+    tt_status_free(status);
+    return out;
+  }
+  program_key_t* copy = tt_malloc(sizeof *copy);
+  rt_lock();
+  RT_COUNT(compiles, 1);
+  if (g_programs.count >= MAX_PROGRAMS) drop_all_programs();
+  if (copy && !tt_map_find(&g_programs, hash, &key, sizeof key)) {
+    *copy = key;
+    if (tt_map_put(&g_programs, hash, copy, sizeof *copy, *out_exe)) {
+      tt_exe_retain(*out_exe);
+      copy = NULL;
+    }
+  }
+  rt_unlock();
+  tt_free(copy);
+  return NULL;
+}

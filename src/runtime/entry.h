@@ -1,0 +1,118 @@
+// The signature cache: what one operation on these shapes is, compiled, with its results' metadata.
+//
+// Depends on: runtime, ops/lower, ops/view.
+// Threads: under rt_lock unless said otherwise.
+#ifndef TT_RUNTIME_ENTRY_H_
+#define TT_RUNTIME_ENTRY_H_
+#include "ops/view.h"
+#include "runtime/runtime.h"
+
+typedef enum rt_arg_class_t {
+  RT_ARG_STATIC,   // its value is part of the signature
+  RT_ARG_RUNTIME,  // only its kind
+  RT_ARG_UNIT,     // its kind, and whether it is exactly 1
+} rt_arg_class_t;
+
+struct tt_op_t {
+  tt_op_desc_t desc;            // strings owned
+  const tt_op_row_t* row;       // NULL: traced or declined
+  uint8_t classes[TT_MAX_ARGS];
+  bool internal;                // the core's own: results' types follow from the lowering, no front end is asked
+};
+
+typedef struct rt_fresh_t {
+  tt_meta_t meta;
+  const rt_layout_t* layout;    // of the buffer; NULL: no elements, no buffer
+  size_t nbytes;
+  int32_t output;               // program output, -1 none
+  int32_t count_output;         // output with the true size of dim 0, -1
+} rt_fresh_t;
+
+typedef struct rt_slot_write_t {
+  int32_t slot, output;
+  const rt_layout_t* layout;
+  int32_t donated;              // parameter whose buffer it takes over, -1
+} rt_slot_write_t;
+
+typedef struct rt_message_t {
+  tt_code_t code;
+  char* text;
+} rt_message_t;
+
+typedef struct rt_entry_t {
+  int32_t refs;
+  bool declined;                // nothing can be built for this op: fall back
+  void* key;
+  size_t key_len;
+  uint64_t hash, last_used;
+  const char* op_name;          // lives with the op
+  tt_exe_t* exe;                // NULL: nothing to run
+  int n_operands, n_fresh, n_writes, n_outputs, n_messages;
+  tt_operand_t* operands;
+  rt_fresh_t* fresh;
+  rt_slot_write_t* writes;
+  rt_message_t* messages;
+  int check_output;             // -1: no checks
+  uint64_t rng_drawn;
+} rt_entry_t;
+
+// ---------------------------------------------------------------- packing (signature.c)
+typedef struct rt_tref_t {      // a tensor argument, in order of appearance
+  const tt_tensor_t* t;
+  int32_t slot;                 // storage slot; -1 host
+  int32_t first_digit;          // into digits
+  uint8_t present_as;           // host: dtype it is given to the program as
+  bool standard;                // the storage's value is exactly this tensor
+} rt_tref_t;
+
+typedef struct rt_slot_t {      // a storage taking part, as it was when packed
+  tt_storage_t* storage;
+  const rt_layout_t* layout;    // of its value; NULL undefined
+  size_t nbytes;
+} rt_slot_t;
+
+typedef struct rt_call_t {      // scratch of one dispatch; thread-local, reused
+  const tt_op_t* op;
+  int device;
+  const tt_value_t* args;
+  tt_strbuf_t key;
+  rt_tref_t* trefs;
+  int n_trefs, cap_trefs;
+  rt_slot_t* slots;
+  int n_slots, cap_slots;
+  int64_t* digits;
+  int n_digits, cap_digits;
+  uint64_t stamp;
+} rt_call_t;
+
+// Fills |call| from its op and args. |portable|: layouts by content instead of id (the disk key).
+TT_MUST_USE tt_status_t rt_call_pack(rt_call_t* call, bool portable);
+void rt_call_free(rt_call_t* call);
+// Elements of |dtype| that the slot's storage holds as the program sees it.
+int64_t rt_slot_elements(const rt_slot_t* slot, tt_dtype_t dtype);
+
+// ---------------------------------------------------------------- building (build.c)
+typedef struct rt_metas_t {
+  tt_meta_t* items;
+  int n, cap;
+} rt_metas_t;
+// Builds the entry of the packed call, without the lock. |call_ctx| goes to the front end. When an out argument has the
+// wrong shape *out_entry stays NULL and |metas| says the shapes.
+TT_MUST_USE tt_status_t rt_entry_build(rt_call_t* call, void* call_ctx, rt_metas_t* metas, rt_entry_t** out_entry);
+void rt_entry_release(rt_entry_t* entry);  // accepts NULL; under the lock
+
+// Serialised entry for the disk cache, without key and executable.
+bool rt_entry_write(const rt_entry_t* entry, tt_strbuf_t* out);
+rt_entry_t* rt_entry_read(const void* data, size_t len);  // NULL: not valid
+
+// ---------------------------------------------------------------- copies (copy.c)
+// A tensor equal to |t|, dense row-major in its own storage (one reference, the caller's), on the same device.
+TT_MUST_USE tt_status_t rt_make_dense(const tt_tensor_t* t, tt_storage_t** out_storage);
+// Retained cell holding exactly |t| row-major; computed when its storage holds it otherwise. Takes no lock held.
+TT_MUST_USE tt_status_t rt_dense_cell(const tt_tensor_t* t, rt_cell_t** out_cell);
+
+// ---------------------------------------------------------------- compiling (compile.c)
+// Compiles |text| for |device| through the memory cache of programs. No lock held.
+TT_MUST_USE tt_status_t rt_compile(int device, const char* text, size_t len, const char* what, tt_exe_t** out_exe);
+
+#endif  // TT_RUNTIME_ENTRY_H_

@@ -1,0 +1,497 @@
+// Whole programs through the op table.
+#include "tt/graph.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "cache/disk.h"
+#include "runtime/entry.h"
+
+struct tt_graph_t {
+  hlo_builder_t* b;
+  tt_emit_t own;             // of a graph that stands alone
+  tt_emit_t* e;              // &own, or that of the lowering being traced
+  tt_lower_t* lower;         // when wrapped around a lowering
+  int device;
+  hlo_t* values;             // by id
+  int n_values, cap_values;
+  int n_params, n_calls;
+  int n_outputs;
+  int* outputs;              // ids
+  int* donate;
+  int64_t (*strides)[TT_MAX_RANK];  // by output; first entry -1: row-major
+};
+
+struct tt_program_t {
+  atomic_int refs;
+  rt_entry_t* entry;         // fresh results, operands, messages
+  int device;
+  int* donated;              // by result: parameter, -1
+};
+
+static int add_value(tt_graph_t* g, hlo_t v) {
+  if (g->n_values == g->cap_values) {
+    int cap = g->cap_values ? g->cap_values * 2 : 64;
+    hlo_t* p = tt_realloc(g->values, (size_t)cap * sizeof *p);
+    if (!p) return -1;
+    g->values = p;
+    g->cap_values = cap;
+  }
+  g->values[g->n_values] = v;
+  return g->n_values++;
+}
+
+static tt_status_t add_checked(tt_graph_t* g, hlo_t v, int* out_id) {
+  *out_id = add_value(g, v);
+  if (*out_id < 0) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  return hlo_builder_error(g->b);
+}
+
+static tt_graph_t* graph_new(hlo_builder_t* b) {
+  tt_graph_t* g = b ? tt_calloc(1, sizeof *g) : NULL;
+  if (g) g->b = b;
+  return g;
+}
+
+tt_status_t tt_graph_create(int device, tt_graph_t** out) {
+  hlo_builder_t* b = hlo_builder_create();
+  *out = graph_new(b);
+  if (!*out) {
+    hlo_builder_destroy(b);
+    return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  }
+  tt_emit_init(&(*out)->own, b, g_rt.caps);
+  hlo_set_precision(b, (hlo_precision_t)g_rt.precision);
+  (*out)->e = &(*out)->own;
+  (*out)->device = device;
+  return NULL;
+}
+
+void tt_graph_destroy(tt_graph_t* g) {
+  if (!g) return;
+  if (!g->lower) hlo_builder_destroy(g->b);
+  tt_free(g->values);
+  tt_free(g->outputs);
+  tt_free(g->donate);
+  tt_free(g->strides);
+  tt_free(g);
+}
+
+tt_status_t tt_graph_param(tt_graph_t* g, tt_dtype_t dtype, int rank, const int64_t* dims, int* out_id) {
+  *out_id = -1;
+  if (g->lower) return tt_error(TT_FAILED_PRECONDITION, "a traced decomposition has no parameters of its own");
+  hlo_t v = tt_emit_operand(g->e, (tt_operand_t){.kind = TT_OPERAND_PARAM, .index = g->n_params}, dtype, rank, dims);
+  g->n_params++;
+  return add_checked(g, v, out_id);
+}
+
+tt_status_t tt_graph_constant(tt_graph_t* g, tt_dtype_t dtype, int rank, const int64_t* dims, const void* data, int* out_id) {
+  return add_checked(g, hlo_array(g->b, dtype, rank, dims, data), out_id);
+}
+
+static tt_status_t bind_value(tt_graph_t* g, const char* name, int i, const tt_value_t* v, tt_larg_t* a) {
+  a->v = *v;
+  a->src_arg = -1;
+  if (v->kind != TT_V_NODE && v->kind != TT_V_NODES) {
+    if (v->kind == TT_V_TENSOR || v->kind == TT_V_TENSORS)
+      return tt_error(TT_INVALID_ARGUMENT, "%s: argument %d is a tensor; graphs take values (TT_V_NODE)", name, i);
+    return NULL;
+  }
+  a->n = v->kind == TT_V_NODE ? 1 : v->n;
+  a->tensors = tt_arena_alloc(hlo_builder_arena(g->b), (size_t)a->n * sizeof *a->tensors + 1);
+  if (!a->tensors) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  for (int j = 0; j < a->n; j++) {
+    int64_t id = v->kind == TT_V_NODE ? v->u.i : v->u.ints[j];
+    if (id < -1 || id >= g->n_values) return tt_error(TT_INVALID_ARGUMENT, "%s: there is no value %lld", name, (long long)id);
+    a->tensors[j] = id < 0 ? NULL : g->values[id];
+  }
+  return NULL;
+}
+
+tt_status_t tt_graph_call(tt_graph_t* g, const char* name, int n_args, const tt_value_t* args, int n_types,
+                          const tt_type_desc_t* types, int* out_ids, int* inout_n) {
+  int room = *inout_n;
+  *inout_n = 0;
+  const tt_op_row_t* row = tt_op_find(name);
+  if (!row) return tt_error(TT_UNIMPLEMENTED, "%s is not in the op table", name);
+  if (row->flags & TT_OP_DATA_DEPENDENT)
+    return tt_error(TT_UNIMPLEMENTED, "%s has a result whose size depends on values; a graph's sizes are fixed", name);
+  tt_arena_t* arena = hlo_builder_arena(g->b);
+  tt_larg_t* largs = tt_arena_alloc(arena, (size_t)(n_args + 1) * sizeof *largs);
+  tt_type_t* outs = tt_arena_alloc(arena, (size_t)(n_types + 1) * sizeof *outs);
+  if (!largs || !outs) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  for (int i = 0; i < n_args; i++) TT_TRY(bind_value(g, name, i, &args[i], &largs[i]));
+  for (int i = 0; i < n_types; i++) outs[i] = (tt_type_t){types[i].dtype, types[i].rank, types[i].dims};
+  tt_lower_t l = {.e = g->e, .row = row, .name = name, .node = g->n_calls++, .n_args = n_args, .args = largs,
+                  .n_outs = n_types, .outs = outs};
+  TT_TRY(tt_lower_run(&l));
+  int n = l.n_rets + l.n_writes;
+  if (n > room) return tt_error(TT_INVALID_ARGUMENT, "%s has %d results, there is room for %d", name, n, room);
+  for (int i = 0; i < n; i++) {
+    hlo_t v = i < l.n_rets ? l.rets[i] : l.writes[i - l.n_rets].value;
+    out_ids[i] = v ? add_value(g, v) : -1;
+    if (v && out_ids[i] < 0) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  }
+  *inout_n = n;
+  return NULL;
+}
+
+tt_status_t tt_graph_type(tt_graph_t* g, int id, tt_dtype_t* out_dtype, int* out_rank, int64_t out_dims[TT_MAX_RANK]) {
+  if (id < 0 || id >= g->n_values) return tt_error(TT_INVALID_ARGUMENT, "there is no value %d", id);
+  hlo_t v = g->values[id];
+  *out_dtype = v->dtype;
+  *out_rank = v->rank;
+  if (v->rank) memcpy(out_dims, v->dims, (size_t)v->rank * sizeof(int64_t));
+  return NULL;
+}
+
+tt_status_t tt_graph_outputs(tt_graph_t* g, int n, const int* ids, const int* donate) {
+  if (n < 0) return tt_error(TT_INVALID_ARGUMENT, "%d outputs", n);
+  tt_free(g->outputs);
+  tt_free(g->donate);
+  tt_free(g->strides);
+  g->n_outputs = 0;
+  g->outputs = tt_calloc((size_t)n + 1, sizeof *g->outputs);
+  g->donate = tt_calloc((size_t)n + 1, sizeof *g->donate);
+  g->strides = tt_calloc((size_t)n + 1, sizeof *g->strides);
+  if (!g->outputs || !g->donate || !g->strides) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  for (int i = 0; i < n; i++) {
+    if (ids[i] < 0 || ids[i] >= g->n_values) return tt_error(TT_INVALID_ARGUMENT, "there is no value %d", ids[i]);
+    if (donate && donate[i] >= g->n_params) return tt_error(TT_INVALID_ARGUMENT, "there is no parameter %d", donate[i]);
+    g->outputs[i] = ids[i];
+    g->donate[i] = donate ? donate[i] : -1;
+    g->strides[i][0] = -1;
+  }
+  g->n_outputs = n;
+  return NULL;
+}
+
+tt_status_t tt_graph_output_strides(tt_graph_t* g, int i, int rank, const int64_t* strides) {
+  if (i < 0 || i >= g->n_outputs) return tt_error(TT_INVALID_ARGUMENT, "there is no output %d", i);
+  hlo_t v = g->values[g->outputs[i]];
+  if (rank != v->rank || !tt_view_is_dense(rank, v->dims, strides, NULL))
+    return tt_error(TT_INVALID_ARGUMENT, "strides of output %d are not those of a dense tensor of its shape", i);
+  if (rank) memcpy(g->strides[i], strides, (size_t)rank * sizeof(int64_t));
+  return NULL;
+}
+
+// ---------------------------------------------------------------- compiling
+static void row_major(tt_meta_t* m) {
+  int64_t stride = 1;
+  for (int d = m->rank - 1; d >= 0; d--) {
+    m->strides[d] = stride;
+    stride *= m->sizes[d] > 1 ? m->sizes[d] : 1;
+  }
+}
+
+// Fills entry->fresh and gives the program's results in memory order.
+static tt_status_t plan_outputs(tt_graph_t* g, rt_entry_t* e, hlo_t* results, int* aliases) {
+  e->fresh = tt_calloc((size_t)g->n_outputs + 1, sizeof *e->fresh);
+  if (!e->fresh) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  e->n_fresh = g->n_outputs;
+  for (int i = 0; i < g->n_outputs; i++) {
+    hlo_t v = g->values[g->outputs[i]];
+    rt_fresh_t* f = &e->fresh[i];
+    f->meta = (tt_meta_t){.rank = v->rank, .dtype = v->dtype, .defined = true};
+    f->output = f->count_output = -1;
+    if (v->rank) memcpy(f->meta.sizes, v->dims, (size_t)v->rank * sizeof(int64_t));
+    if (g->strides[i][0] == -1) row_major(&f->meta);
+    else memcpy(f->meta.strides, g->strides[i], sizeof f->meta.strides);
+    if (hlo_numel(v) == 0) continue;
+    int8_t perm[TT_MAX_RANK];
+    int64_t p[TT_MAX_RANK], dims[TT_MAX_RANK];
+    tt_view_is_dense(v->rank, v->dims, f->meta.strides, perm);
+    for (int d = 0; d < v->rank; d++) p[d] = perm[d], dims[d] = v->dims[perm[d]];
+    rt_lock();
+    f->layout = rt_layout_get(v->dtype, v->rank, dims);
+    rt_unlock();
+    if (!f->layout) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+    f->nbytes = (size_t)f->layout->size_bytes;
+    f->output = e->n_outputs;
+    results[e->n_outputs] = hlo_transpose(g->b, v, p);
+    aliases[e->n_outputs] = -1;
+    for (int k = 0; g->donate[i] >= 0 && k < g->e->n_operands; k++) {
+      const tt_operand_t* o = &g->e->operands[k];
+      hlo_t param = g->e->params[k];
+      bool same = o->kind == TT_OPERAND_PARAM && o->index == g->donate[i] && param->dtype == v->dtype && param->rank == v->rank;
+      for (int d = 0; same && d < v->rank; d++) same = param->dims[d] == dims[d];
+      if (same) aliases[e->n_outputs] = k;
+    }
+    e->n_outputs++;
+  }
+  return NULL;
+}
+
+static tt_status_t plan_checks(tt_graph_t* g, rt_entry_t* e, hlo_t* results, int* aliases) {
+  e->check_output = -1;
+  hlo_t check = tt_emit_check_value(g->e);
+  if (!check) return NULL;
+  e->messages = tt_calloc((size_t)g->e->n_checks, sizeof *e->messages);
+  if (!e->messages) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  e->n_messages = g->e->n_checks;
+  for (int i = 0; i < e->n_messages; i++)
+    e->messages[i] = (rt_message_t){g->e->checks[i].code, tt_strdup(g->e->checks[i].message)};
+  aliases[e->n_outputs] = -1;
+  results[e->n_outputs] = check;
+  e->check_output = e->n_outputs++;
+  return NULL;
+}
+
+static tt_status_t print_graph(tt_graph_t* g, rt_entry_t* e, tt_strbuf_t* text) {
+  tt_arena_t* arena = hlo_builder_arena(g->b);
+  size_t room = (size_t)g->n_outputs + 2;
+  hlo_t* results = tt_arena_alloc(arena, room * sizeof *results);
+  int* aliases = tt_arena_alloc(arena, room * sizeof *aliases);
+  if (!results || !aliases) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  TT_TRY(plan_outputs(g, e, results, aliases));
+  TT_TRY(plan_checks(g, e, results, aliases));
+  TT_TRY(hlo_builder_error(g->b));
+  return hlo_print(g->b, e->n_outputs, results, aliases, text);
+}
+
+tt_status_t tt_graph_text(tt_graph_t* g, char** out_text, size_t* out_len) {
+  *out_text = NULL;
+  rt_entry_t* e = tt_calloc(1, sizeof *e);
+  if (!e) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  e->refs = 1;
+  tt_strbuf_t text;
+  tt_strbuf_init(&text);
+  tt_status_t status = print_graph(g, e, &text);
+  rt_lock();
+  rt_entry_release(e);
+  rt_unlock();
+  if (status) {
+    tt_strbuf_deinit(&text);
+    return status;
+  }
+  *out_text = text.data;
+  *out_len = text.len;
+  return NULL;
+}
+
+void tt_text_free(char* text) { tt_free(text); }
+
+// The executable of |text|: from memory, disk, or the compiler.
+static tt_status_t compile_text(int device, const tt_strbuf_t* text, tt_exe_t** out_exe) {
+  tt_strbuf_t key;
+  tt_strbuf_init(&key);
+  tt_strbuf_puts(&key, g_rt.environment);
+  tt_strbuf_printf(&key, "device %d\nprogram\n", device);
+  tt_strbuf_append(&key, text->data, text->len);
+  void* block = NULL;
+  const void *meta, *exe;
+  size_t meta_len, exe_len;
+  tt_status_t status = NULL;
+  *out_exe = NULL;
+  if (!key.failed && rt_disk_find(key.data, key.len, &block, &meta, &meta_len, &exe, &exe_len)) {
+    tt_compile_options_t options = {.device = device};
+    tt_status_free(tt_exe_deserialize(g_rt.client, exe, exe_len, &options, out_exe));
+    tt_free(block);
+    if (*out_exe) {
+      rt_lock();
+      RT_COUNT(disk_hits, 1);
+      rt_unlock();
+      tt_strbuf_deinit(&key);
+      return NULL;
+    }
+  }
+  status = rt_compile(device, text->data, text->len, "graph", out_exe);
+  if (!status && !key.failed && rt_disk_is_open()) {
+    void* bytes = NULL;
+    size_t len = 0;
+    tt_status_t serialized = tt_exe_serialize(*out_exe, &bytes, &len);
+    if (!serialized && rt_disk_store(key.data, key.len, NULL, 0, bytes, len)) {
+      rt_lock();
+      RT_COUNT(disk_writes, 1);
+      rt_unlock();
+    }
+    tt_status_free(serialized);
+    tt_free(bytes);
+  }
+  tt_strbuf_deinit(&key);
+  return status;
+}
+
+tt_status_t tt_graph_compile(tt_graph_t* g, tt_program_t** out_program) {
+  *out_program = NULL;
+  TT_TRY(rt_check_device(g->device));
+  tt_program_t* p = tt_calloc(1, sizeof *p);
+  rt_entry_t* e = tt_calloc(1, sizeof *e);
+  tt_strbuf_t text;
+  tt_strbuf_init(&text);
+  tt_status_t status = p && e ? NULL : tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  if (!status) {
+    atomic_init(&p->refs, 1);
+    p->entry = e;
+    p->device = g->device;
+    p->donated = tt_calloc((size_t)g->n_outputs + 1, sizeof *p->donated);
+    e->refs = 1;
+    e->op_name = "compiled graph";
+    status = p->donated ? print_graph(g, e, &text) : tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  }
+  if (!status) {
+    for (int i = 0; i < g->n_outputs; i++) p->donated[i] = g->donate[i];
+    e->n_operands = g->e->n_operands;
+    e->rng_drawn = g->e->rng_drawn;
+    e->operands = tt_malloc(((size_t)e->n_operands + 1) * sizeof *e->operands);
+    if (!e->operands) status = tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+    else if (e->n_operands) memcpy(e->operands, g->e->operands, (size_t)e->n_operands * sizeof *e->operands);
+  }
+  if (!status && e->n_outputs) status = compile_text(g->device, &text, &e->exe);
+  tt_strbuf_deinit(&text);
+  if (status) {
+    if (p) tt_free(p->donated);
+    tt_free(p);
+    rt_lock();
+    rt_entry_release(e);
+    rt_unlock();
+    return status;
+  }
+  *out_program = p;
+  return NULL;
+}
+
+void tt_program_retain(tt_program_t* p) { atomic_fetch_add(&p->refs, 1); }
+
+void tt_program_release(tt_program_t* p) {
+  if (!p || atomic_fetch_sub(&p->refs, 1) > 1) return;
+  rt_lock();
+  rt_entry_release(p->entry);
+  rt_unlock();
+  tt_free(p->donated);
+  tt_free(p);
+}
+
+int tt_program_outputs(const tt_program_t* p) { return p->entry->n_fresh; }
+
+// ---------------------------------------------------------------- running
+typedef struct run_t {
+  tt_program_t* p;
+  int n_args;
+  const tt_tensor_t* args;
+  rt_cell_t** cells;        // by argument
+  tt_pbuf_t** buffers;      // operands, then outputs
+  int64_t* keep;
+} run_t;
+
+// Under the lock. The generator's state as a buffer, advanced.
+static tt_status_t rng_operand(const run_t* r, tt_rng_t* rng, tt_pbuf_t** out) {
+  if (!rng) rng = tt_rng_default(r->p->device);
+  uint64_t state[2];
+  tt_rng_get(rng, &state[0], &state[1]);
+  tt_rng_set(rng, state[0], state[1] + r->p->entry->rng_drawn);
+  const int64_t two = 2;
+  return tt_pbuf_from_host(g_rt.client, r->p->device, TT_U64, 1, &two, state, TT_HOST_COPY, NULL, NULL, out);
+}
+
+static tt_status_t execute(run_t* r, tt_rng_t* rng) {
+  rt_entry_t* e = r->p->entry;
+  tt_pbuf_t* state = NULL;
+  tt_status_t status = NULL;
+  for (int i = 0; i < e->n_operands && !status; i++) {
+    const tt_operand_t* o = &e->operands[i];
+    if (o->kind == TT_OPERAND_PARAM) r->buffers[i] = o->index < r->n_args ? r->cells[o->index]->buffer : NULL;
+    else if (o->kind == TT_OPERAND_RNG) {
+      status = rng_operand(r, rng, &state);
+      r->buffers[i] = state;
+    } else {
+      status = tt_error(TT_INTERNAL, "a graph has an operand of kind %d", o->kind);
+    }
+  }
+  int n_keep = 0;
+  for (int i = 0; i < e->n_fresh; i++) {
+    int d = r->p->donated[i];
+    if (d < 0) continue;
+    // Ours and the storage's reference: any more, and somebody else still reads the value.
+    if (r->cells[d]->refs > 2) {
+      for (int k = 0; k < e->n_operands; k++)
+        if (e->operands[k].kind == TT_OPERAND_PARAM && e->operands[k].index == d) r->keep[n_keep++] = k;
+    } else {
+      RT_COUNT(donations, 1);
+    }
+  }
+  if (!status) status = tt_exe_run(e->exe, e->n_operands, r->buffers, n_keep, r->keep, r->buffers + e->n_operands, NULL);
+  tt_pbuf_free(g_rt.client, state);
+  if (!status) RT_COUNT(executions, 1);
+  return status;
+}
+
+static tt_status_t deliver(run_t* r, tt_results_t* results) {
+  rt_entry_t* e = r->p->entry;
+  tt_pbuf_t** out = r->buffers + e->n_operands;
+  tt_result_t* items = tt_realloc(results->items, ((size_t)e->n_fresh + 1) * sizeof *items);
+  if (!items) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  results->items = items;
+  results->cap = e->n_fresh + 1;
+  results->n = e->n_fresh;
+  bool lost = false;
+  for (int i = 0; i < e->n_fresh; i++) {
+    rt_fresh_t* f = &e->fresh[i];
+    rt_cell_t* cell = f->output >= 0 ? rt_cell_create(out[f->output], f->layout, r->p->device) : NULL;
+    items[i] = (tt_result_t){.meta = &f->meta, .dim0 = -1, .storage = rt_storage_wrap(r->p->device, f->nbytes, cell)};
+    if (!items[i].storage) lost = true;
+    int d = r->p->donated[i];
+    if (d >= 0 && r->cells[d]->refs == 2 && r->args[d].storage && r->args[d].storage->cell == r->cells[d])
+      rt_storage_set(r->args[d].storage, NULL);  // its buffer went into the result
+  }
+  return lost ? tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted") : NULL;
+}
+
+tt_status_t tt_program_run(tt_program_t* p, int n_args, const tt_tensor_t* args, tt_rng_t* rng, tt_results_t* results) {
+  results->n = 0;
+  results->must_resize = false;
+  TT_TRY(rt_check_device(p->device));
+  rt_entry_t* e = p->entry;
+  run_t r = {.p = p, .n_args = n_args, .args = args};
+  size_t n = (size_t)n_args + (size_t)e->n_operands * 2 + (size_t)e->n_outputs + 4;
+  r.cells = tt_calloc(n, sizeof(void*));
+  r.buffers = tt_calloc(n, sizeof(void*));
+  r.keep = tt_calloc(n, sizeof *r.keep);
+  tt_status_t status = r.cells && r.buffers && r.keep ? NULL : tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  for (int i = 0; i < n_args && !status; i++) {
+    if (args[i].storage && args[i].storage->device != p->device)
+      status = tt_error(TT_INVALID_ARGUMENT, "argument %d is on tpu:%d, the program runs on tpu:%d", i, args[i].storage->device, p->device);
+    else status = rt_dense_cell(&args[i], &r.cells[i]);
+  }
+  rt_lock();
+  if (!status && e->exe) status = execute(&r, rng);
+  if (!status) status = deliver(&r, results);
+  for (int i = 0; i < n_args; i++) rt_cell_release(r.cells ? r.cells[i] : NULL);
+  rt_unlock();
+  if (!status && e->check_output >= 0) status = rt_checks_push(r.buffers[e->n_operands + e->check_output], e, "");
+  tt_free(r.cells);
+  tt_free(r.buffers);
+  tt_free(r.keep);
+  if (status) {
+    for (int i = 0; i < results->n; i++) tt_storage_release(results->items[i].storage);
+    results->n = 0;
+  }
+  if (!status && tt_mode_get() == TT_MODE_DEBUG) status = tt_device_synchronize(p->device);
+  return rt_explain_oom(status, p->device);
+}
+
+// ---------------------------------------------------------------- a graph over a lowering
+tt_graph_t* tt_lower_graph(tt_lower_t* l) {
+  if (l->graph) return l->graph;
+  tt_graph_t* g = graph_new(l->e->b);
+  if (!g) return NULL;
+  g->lower = l;
+  g->e = l->e;
+  l->graph = g;
+  return g;
+}
+
+int tt_lower_arg(tt_lower_t* l, int arg, int elem) {
+  tt_graph_t* g = tt_lower_graph(l);
+  if (!g || arg < 0 || arg >= l->n_args || elem < 0 || elem >= l->args[arg].n || !l->args[arg].tensors[elem]) return -1;
+  return add_value(g, l->args[arg].tensors[elem]);
+}
+
+tt_status_t tt_lower_result(tt_lower_t* l, int i, int id) {
+  tt_graph_t* g = l->graph;
+  if (!g || id < 0 || id >= g->n_values) return tt_error(TT_INVALID_ARGUMENT, "there is no value %d", id);
+  tt_ret(l, i, g->values[id]);
+  return hlo_builder_error(g->b);
+}

@@ -1,0 +1,129 @@
+// The process-wide runtime: client, lock, storages and their values, counters.
+//
+// Depends on: pjrt, ops, cache, base.
+// Threads: one lock (rt_lock) guards everything below unless a comment says otherwise. It is never held while a
+// callback of the front end runs, nor while a program compiles. Order of locks: Python's GIL, then rt_lock.
+//
+// Values. A *cell* is a device buffer with its layout, counted: several storages may share one (copies are lazy), and a
+// cell with one owner may be donated to the program that replaces it. A *layout* is an interned (dtype, dims).
+#ifndef TT_RUNTIME_RUNTIME_H_
+#define TT_RUNTIME_RUNTIME_H_
+#include <stdatomic.h>
+#include "base/strbuf.h"
+#include "ops/lower.h"
+#include "pjrt/pjrt.h"
+#include "tt/eager.h"
+
+#define TT_MAX_DEVICES 512
+
+// ---------------------------------------------------------------- layouts
+typedef struct rt_layout_t {
+  uint32_t id;
+  tt_dtype_t dtype;
+  int32_t rank;
+  int64_t numel;
+  int64_t size_bytes;
+  int64_t dims[];
+} rt_layout_t;
+// The one layout of this dtype and dims; NULL when memory is out. Layouts live as long as the process.
+const rt_layout_t* rt_layout_get(tt_dtype_t dtype, int rank, const int64_t* dims);
+
+// ---------------------------------------------------------------- cells
+typedef struct rt_cell_t {
+  struct rt_cell_t* next_free;
+  tt_pbuf_t* buffer;
+  const rt_layout_t* layout;
+  int32_t refs;
+  int16_t device;
+  bool ready;                  // known to be computed
+} rt_cell_t;
+// A cell with one reference.
+rt_cell_t* rt_cell_create(tt_pbuf_t* buffer, const rt_layout_t* layout, int device);  // takes |buffer|; NULL: memory is out (buffer freed)
+static inline rt_cell_t* rt_cell_retain(rt_cell_t* cell) { cell->refs++; return cell; }
+void rt_cell_release(rt_cell_t* cell);  // accepts NULL
+
+// ---------------------------------------------------------------- storages
+struct tt_storage_t {
+  atomic_int refs;
+  int32_t device;
+  size_t nbytes;
+  void* address;
+  rt_cell_t* cell;             // NULL: undefined
+  uint64_t mark;               // (dispatch number, slot) of the dispatch being packed
+  char* label;                 // where it was made, for reports
+  struct tt_storage_t *prev, *next;  // live storages of the device
+};
+// Replaces the value. Takes |cell|.
+void rt_storage_set(tt_storage_t* storage, rt_cell_t* cell);
+// Makes a storage around a cell (taken) without locking; NULL: memory is out.
+tt_storage_t* rt_storage_wrap(int device, size_t nbytes, rt_cell_t* cell);
+
+// ---------------------------------------------------------------- counters
+#define RT_COUNTERS(X)                                                                                                    \
+  X(executions) X(compiles) X(lowerings) X(metas) X(traces) X(disk_hits) X(disk_writes) X(h2d) X(d2h) X(h2d_bytes)          \
+  X(d2h_bytes) X(syncs) X(signature_misses) X(signature_hits) X(scalar_uploads) X(donations) X(failed_checks) X(disk_rejects)
+typedef enum rt_counter_t {
+#define X(name) RT_C_##name,
+  RT_COUNTERS(X)
+#undef X
+  RT_COUNTER_COUNT
+} rt_counter_t;
+
+// ---------------------------------------------------------------- the runtime
+typedef struct rt_pending_check_t {
+  tt_pbuf_t* flag;                  // i64[2]
+  struct rt_entry_t* entry;         // messages
+  char where[160];
+} rt_pending_check_t;
+
+enum { RT_MAX_PENDING_CHECKS = 256 };
+
+typedef struct rt_device_t {
+  tt_storage_t live;                // list head (prev/next only)
+  tt_memory_stats_t memory;
+  tt_rng_t* rng;
+} rt_device_t;
+
+typedef struct rt_t {
+  tt_client_t* client;              // NULL: not open
+  int pid;                          // of the opener
+  int n_devices;
+  rt_device_t* devices;
+  uint32_t caps;
+  char* environment;                // text of everything but the program that decides what an executable is
+  tt_frontend_t frontend;
+  int precision;
+  uint64_t dispatch_number;
+  int64_t counters[RT_COUNTER_COUNT];
+  rt_pending_check_t pending[RT_MAX_PENDING_CHECKS];
+  int n_pending;
+} rt_t;
+extern rt_t g_rt;
+
+void rt_lock(void);
+void rt_unlock(void);
+#define RT_COUNT(name, n) (g_rt.counters[RT_C_##name] += (n))
+
+// Fails when the runtime is not open, the process is a fork of the opener, or |device| does not exist.
+TT_MUST_USE tt_status_t rt_check_device(int device);
+// Turns a plugin's out-of-memory into ours with the report of the largest live storages. Takes and returns |status|.
+TT_MUST_USE tt_status_t rt_explain_oom(tt_status_t status, int device);
+
+// ---------------------------------------------------------------- scalars (scalar.c)
+// Starts a call: buffers handed out from here on stay valid until the next call starts.
+void rt_scalar_begin(void);
+// Device buffer of a 0-d constant; borrowed, or the caller's to free when *out_owned. |bits| holds the value in
+// |dtype|'s format.
+TT_MUST_USE tt_status_t rt_scalar_buffer(int device, tt_dtype_t dtype, const void* bits, tt_pbuf_t** out_buffer, bool* out_owned);
+// Writes value |v| as |dtype| (C conversions; complex to real takes the real part) into |out|; returns its size.
+size_t rt_scalar_bits(const tt_value_t* v, tt_dtype_t dtype, unsigned char out[16]);
+// Converts one host element.
+size_t rt_host_scalar_bits(const void* data, tt_dtype_t from, tt_dtype_t to, unsigned char out[16]);
+void rt_scalar_cache_clear(void);
+
+// ---------------------------------------------------------------- pending checks (checks.c)
+// Takes |flag|; retains |entry|. May have to wait for older checks: their failure is returned.
+TT_MUST_USE tt_status_t rt_checks_push(tt_pbuf_t* flag, struct rt_entry_t* entry, const char* where);
+TT_MUST_USE tt_status_t rt_checks_drain(void);  // waits for all; the first failure is returned, the others dropped
+
+#endif  // TT_RUNTIME_RUNTIME_H_
