@@ -1,8 +1,7 @@
 // The boxed kernel of every op: pack, dispatch, unpack; and the callback that asks PyTorch's meta kernels.
-#include <ATen/core/PythonOpRegistrationTrampoline.h>
+#include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/TensorAdvancedIndexingUtils.h>
-#include <c10/core/impl/PythonTorchFunctionTLS.h>
 #include <torch/csrc/Exceptions.h>
 
 #include "shim.h"
@@ -243,24 +242,22 @@ bool prepare_indices(Overload& o, Call& call) {
     change |= is_mask || t.device() != self.device();
   }
   if (!change || !self.defined() || self.device().type() != kTpu) return false;
-  std::vector<std::optional<at::Tensor>> list;
+  c10::List<std::optional<at::Tensor>> list;
   for (const auto& e : v.toListRef()) {
     if (e.isNone() || !e.toTensor().defined()) {
-      list.emplace_back();
+      list.push_back(std::nullopt);
     } else {
       const at::Tensor& t = e.toTensor();
       if (t.device() != self.device() && t.device().type() != c10::kCPU) raise_two_devices(self.device(), t.device());
-      list.emplace_back(t.to(self.device()));
+      list.push_back(t.to(self.device()));
     }
   }
-  if (mask && o.variant == TT_INPLACE && call.overload.n_schema_args >= 3 && call.arg(2).isTensor()) {
+  if (mask && o.variant == TT_INPLACE && o.n_schema_args >= 3 && call.arg(2).isTensor()) {
     // x[mask] = number: one select, no index is ever made.
     const at::Tensor& values = call.arg(2).toTensor();
-    bool accumulate = call.overload.n_schema_args >= 4 && call.arg(3).isBool() && call.arg(3).toBool();
+    bool accumulate = o.n_schema_args >= 4 && call.arg(3).isBool() && call.arg(3).toBool();
     if (!accumulate && values.numel() == 1) {
-      c10::List<std::optional<at::Tensor>> indices;
-      for (auto& t : list) indices.push_back(t);
-      auto [can, where] = at::native::canDispatchToMaskedFill(self, indices, at::empty({1}, at::kCPU));
+      auto [can, where] = at::native::canDispatchToMaskedFill(self, list, at::empty({1}, at::kCPU));
       if (can) {
         at::Tensor out = self;
         out.masked_fill_(where, values.reshape({}).to(self.scalar_type()));
@@ -269,14 +266,12 @@ bool prepare_indices(Overload& o, Call& call) {
     }
   }
   if (mask) {
-    at::native::checkIndexTensorTypes(at::IOptTensorListRef(list), true);
-    std::vector<at::Tensor> expanded = at::native::expandTensors(self, at::IOptTensorListRef(list), true);
+    at::native::checkIndexTensorTypes(list, true);
+    std::vector<at::Tensor> expanded = at::native::expandTensors(self, list, true);
     list.clear();
-    for (auto& t : expanded) list.push_back(t.defined() ? std::optional<at::Tensor>(t) : std::optional<at::Tensor>());
+    for (auto& t : expanded) list.push_back(t.defined() ? std::optional<at::Tensor>(t) : std::nullopt);
   }
-  c10::List<std::optional<at::Tensor>> indices;
-  for (auto& t : list) indices.push_back(t);
-  v = indices;
+  v = list;
   return false;
 }
 

@@ -79,7 +79,7 @@ static bool wants_patches(tt_lower_t* l, hlo_t lhs, hlo_t rhs, const conv_t* c) 
   if (!(tt_caps(l) & TT_CAP_SLOW_SMALL_CONV)) return false;
   if (d == TT_F64 || c->n > 3) return true;
   for (int i = 0; i < c->n; i++)
-    if (dilated(rhs->dims[2 + i], c->rhs_dilation[i]) > dilated(lhs->dims[2 + i], c->lhs_dilation[i])) return true;
+    if (dilated(rhs->dims[2 + i], c->rhs_dilation[i]) > lhs->dims[2 + i]) return true;
   return false;
 }
 

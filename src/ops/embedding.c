@@ -208,10 +208,17 @@ static void lower_embedding_bag(tt_lower_t* l) {
 
 // Where the arguments of the two backward overloads differ.
 typedef struct bag_backward_t {
-  int bag, bag_size, max_index, n_weights, by_frequency, mode, scale, padding;
+  int offsets, bag, bag_size, max_index, n_weights, by_frequency, mode, sparse, scale, padding;  // -1: has none
 } bag_backward_t;
-static const bag_backward_t k_backward = {3, 4, 5, 6, 7, 8, 10, 11};
-static const bag_backward_t k_dense_backward = {2, 3, 4, 5, 6, 7, 8, 9};
+static const bag_backward_t k_backward = {2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+static const bag_backward_t k_dense_backward = {-1, 2, 3, 4, 5, 6, 7, -1, 8, 9};
+
+// Bag of each of |n| indices: as the forward pass gave it (which may be longer), or from the offsets if it gave none.
+static hlo_t given_bag(tt_lower_t* l, int bag_arg, int offsets_arg, int64_t n_bags, int64_t n) {
+  hlo_t bag = tt_in(l, bag_arg);
+  if (bag->dims[0] < n && offsets_arg >= 0) return bag_of_index(l, tt_in(l, offsets_arg), n_bags, n);
+  return hlo_slice_dim(tt_b(l), unchecked_index(l, bag, n_bags), 0, 0, n, 1);
+}
 
 static hlo_t bag_max_backward(tt_lower_t* l, hlo_t grad, const bag_backward_t* arg, int64_t n_weights) {
   hlo_builder_t* b = tt_b(l);
@@ -230,13 +237,16 @@ static void lower_embedding_bag_backward(tt_lower_t* l) {
   hlo_t grad = tt_in_as(l, 0, tt_math_dtype(l, 0));
   const int64_t n_weights = tt_int(l, arg->n_weights);
   const bag_mode_t mode = (bag_mode_t)tt_int(l, arg->mode);
+  if (arg->sparse >= 0 && tt_bool(l, arg->sparse)) {
+    hlo_fail(b, TT_UNIMPLEMENTED, "embedding_bag: sparse gradients are not supported on this device");
+    return;
+  }
   if (mode == BAG_MAX) {
     tt_ret(l, 0, bag_max_backward(l, grad, arg, n_weights));
     return;
   }
   hlo_t index = unchecked_index(l, tt_in(l, 1), n_weights);
-  hlo_t bag = unchecked_index(l, tt_in(l, arg->bag), grad->dims[0]);
-  bag = hlo_slice_dim(b, bag, 0, 0, index->dims[0], 1);  // PyTorch's may be longer
+  hlo_t bag = given_bag(l, arg->bag, arg->offsets, grad->dims[0], index->dims[0]);
   hlo_t rows = tt_take(b, grad, bag, 0);
   if (mode == BAG_MEAN) {
     hlo_t size = hlo_maximum(b, tt_in(l, arg->bag_size), hlo_scalar_int(b, tt_in(l, arg->bag_size)->dtype, 1));
@@ -253,9 +263,8 @@ static void lower_bag_scale_backward(tt_lower_t* l) {
   const tt_dtype_t dtype = tt_math_dtype(l, 0);
   hlo_t grad = tt_in_as(l, 0, dtype), weight = tt_in_as(l, 1, dtype);
   hlo_t index = unchecked_index(l, tt_in(l, 2), weight->dims[0]);
-  hlo_t bag = unchecked_index(l, tt_in(l, 4), grad->dims[0]);
-  const int64_t padding = tt_int_or(l, 6, -1), one = 1, n = index->dims[0];
-  hlo_t bags = tt_take(b, grad, bag->dims[0] == n ? bag : hlo_slice_dim(b, bag, 0, 0, n, 1), 0);
+  const int64_t padding = tt_int_or(l, 6, -1), one = 1;
+  hlo_t bags = tt_take(b, grad, given_bag(l, 4, 3, grad->dims[0], index->dims[0]), 0);
   hlo_t out = hlo_reduce(b, hlo_multiply(b, bags, tt_take(b, weight, index, 0)), HLO_R_ADD, 1, &one);
   if (padding >= 0) {
     hlo_t is_padding = hlo_compare(b, HLO_EQ, index, hlo_scalar_int(b, index->dtype, padding));

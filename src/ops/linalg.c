@@ -259,13 +259,14 @@ static void check_info(tt_lower_t* l, hlo_t info, const char* single, const char
 }
 
 #define NOT_POSITIVE "The factorization could not be completed because the input is not positive-definite"
+#define UNUSABLE " is zero and using it on lu_solve would result in a division by zero."
 #define SINGULAR " is zero, the inversion could not be completed because the input matrix is singular."
 
 static void lower_lu_factor(tt_lower_t* l) {
   la_lu_t f = la_lu(tt_b(l), la_in(l, 0), tt_bool(l, 1));
   if (tt_bool(l, 2)) {
-    check_info(l, f.info, "torch.linalg.lu_factor_ex: U[%lld,%lld] is zero",
-               "torch.linalg.lu_factor_ex: (Batch element %lld): U has a zero on its diagonal");
+    check_info(l, f.info, "torch.linalg.lu_factor_ex: Diagonal element %lld of U" UNUSABLE,
+               "torch.linalg.lu_factor_ex: (Batch element %lld): A diagonal element of U" UNUSABLE);
   }
   la_ret(l, 0, f.lu);
   la_ret(l, 1, f.pivots);
@@ -345,9 +346,6 @@ static void lower_lu_solve(tt_lower_t* l) {
   la_ret(l, 0, solve_sided(b, lu, perm, rhs, tt_bool(l, 3), tt_bool(l, 4)));
 }
 
-// PyTorch's backward formulas expect the factors of A^T when A is real and contiguous.
-static bool factors_transposed(tt_lower_t* l, hlo_t a) { return la_contiguous(l, 0) && !tt_is_complex(a->dtype); }
-
 static void lower_solve_ex(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   hlo_t a_in = tt_in(l, 0), rhs = tt_in(l, 1);
@@ -358,8 +356,7 @@ static void lower_solve_ex(tt_lower_t* l) {
   rhs = hlo_convert(b, rhs, math);
   if (vector) rhs = hlo_unsqueeze(b, rhs, rhs->rank);
   hlo_t a = la_in(l, 0);
-  bool transposed = factors_transposed(l, a);
-  la_lu_t f = la_lu(b, transposed ? hlo_swap_dims(b, a, 1, 2) : a, true);
+  la_lu_t f = la_lu(b, a, true);
   if (tt_bool(l, 3)) {
     check_info(l, f.info, "torch.linalg.solve_ex: The solver failed because the input matrix is singular.",
                "torch.linalg.solve_ex: (Batch element %lld): The solver failed because the input matrix is singular.");
@@ -370,7 +367,7 @@ static void lower_solve_ex(tt_lower_t* l) {
   hlo_t lu = la_batch_to(b, hlo_reshape(b, f.lu, a_in->rank, packed), 2, rank, out->dims);
   hlo_t perm = la_batch_to(b, hlo_reshape(b, f.perm, a_in->rank - 1, row), 1, rank, out->dims);
   rhs = la_batch_to(b, rhs, 2, rank, out->dims);
-  la_ret(l, 0, solve_sided(b, lu, perm, rhs, tt_bool(l, 2), transposed));
+  la_ret(l, 0, solve_sided(b, lu, perm, rhs, tt_bool(l, 2), false));
   la_ret(l, 1, f.lu);
   la_ret(l, 2, f.pivots);
   la_ret(l, 3, f.info);
@@ -387,6 +384,9 @@ static void lower_inv_ex(tt_lower_t* l) {
   la_ret(l, 0, la_lu_solve(b, f.lu, f.perm, la_eye(b, a->dtype, a->dims[0], a->dims[1], a->dims[2]), false));
   la_ret(l, 1, f.info);
 }
+
+// The backward formula of determinants expects the factors of A^T when A is real and contiguous.
+static bool factors_transposed(tt_lower_t* l, hlo_t a) { return la_contiguous(l, 0) && !tt_is_complex(a->dtype); }
 
 // row.kind: 1 for sign and log.
 static void lower_det(tt_lower_t* l) {

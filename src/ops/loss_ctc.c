@@ -212,6 +212,9 @@ static void lower_ctc_backward(tt_lower_t* l) {
   tt_dtype_t math = tt_opmath(given->dtype);
   hlo_t alpha = hlo_swap_dims(b, tt_in_as(l, 6, math), 0, 1);
   ctc_t k = ctc_at(l, 1, alpha->dims[2], tt_int(l, 7), false);
+  hlo_t end = hlo_multiply(b, k.target_lengths, int_c(b, 2));
+  hlo_t used = hlo_compare(b, HLO_LE, state_index(b, &k), end);  // PyTorch leaves the rest of alpha unset
+  alpha = hlo_select(b, hlo_unsqueeze(b, used, 0), alpha, C(b, alpha, -INFINITY));
   hlo_t beta = sweep(b, &k, fresh_row(b, &k), k.t - 1, -1, beta_step);
   const int64_t per_sample[3] = {1, k.n, 1};
   hlo_t loss = hlo_reshape(b, tt_in_as(l, 5, math), 3, per_sample);

@@ -312,7 +312,7 @@ hlo_t tt_random_bits(tt_lower_t* l, tt_dtype_t dtype, int rank, const int64_t* d
   tt_emit_t* e = l->e;
   hlo_builder_t* b = e->b;
   static const int64_t k_two = 2;
-  hlo_t base = tt_emit_operand(e, (tt_operand_t){.kind = TT_OPERAND_RNG}, TT_U64, 1, &k_two);
+  hlo_t base = tt_emit_operand(e, (tt_operand_t){.kind = TT_OPERAND_RNG, .index = e->rng_node}, TT_U64, 1, &k_two);
   int64_t n = 1;
   for (int i = 0; i < rank; i++) n *= dims[i];
   if (n == 0) return hlo_splat(b, dtype, 0, rank, dims);

@@ -41,7 +41,7 @@ typedef struct tt_emit_t {
   tt_operand_t* operands;  // arena; in parameter order
   hlo_t* params;           // the values, in the same order
   int n_operands, cap_operands;
-  hlo_t rng_state;         // current state value; NULL until the first draw
+  int rng_node;            // operation whose generator state is drawn from
   uint64_t rng_drawn;      // blocks drawn so far: how far the offset advances
   tt_check_t* checks;
   int n_checks, cap_checks;

@@ -134,18 +134,40 @@ static void lower_trace(tt_lower_t* l) {
   tt_ret(l, 0, hlo_convert(b, hlo_reduce_all(b, hlo_convert(b, diagonal, tt_opmath(out)), HLO_R_ADD), out));
 }
 
+static hlo_t u64(hlo_builder_t* b, int64_t value) { return hlo_scalar_int(b, TT_U64, value); }
+
+// Bits of the f64 equal to |x| (f32), put together from x's own: TPUs hold an f64 as two f32 and have no bits of it.
+static hlo_t f64_bits_of_f32(hlo_builder_t* b, hlo_t x) {
+  hlo_t bits = hlo_convert(b, hlo_bitcast(b, x, TT_U32), TT_U64);
+  hlo_t sign = hlo_shift_left(b, hlo_shift_right_logical(b, bits, u64(b, 31)), u64(b, 63));
+  hlo_t exponent = hlo_and_(b, hlo_shift_right_logical(b, bits, u64(b, 23)), u64(b, 0xff));
+  hlo_t mantissa = hlo_and_(b, bits, u64(b, 0x7fffff)), zero = u64(b, 0);
+  hlo_t subnormal = hlo_and_(b, hlo_compare(b, HLO_EQ, exponent, zero), hlo_compare(b, HLO_NE, mantissa, zero));
+  // A subnormal's first set bit moves up to where the hidden one is.
+  hlo_t shift = hlo_subtract(b, hlo_count_leading_zeros(b, mantissa), u64(b, 40));
+  shift = hlo_select(b, subnormal, shift, zero);
+  hlo_t fraction = hlo_and_(b, hlo_shift_left(b, mantissa, shift), u64(b, 0x7fffff));
+  hlo_t wide = hlo_add(b, exponent, u64(b, 1023 - 127));
+  wide = hlo_select(b, subnormal, hlo_subtract(b, u64(b, 1023 - 127 + 1), shift), wide);
+  wide = hlo_select(b, hlo_compare(b, HLO_EQ, exponent, u64(b, 0xff)), u64(b, 0x7ff), wide);
+  hlo_t empty = hlo_and_(b, hlo_compare(b, HLO_EQ, exponent, zero), hlo_compare(b, HLO_EQ, mantissa, zero));
+  wide = hlo_select(b, empty, zero, wide);
+  hlo_t magnitude = hlo_or_(b, hlo_shift_left(b, wide, u64(b, 52)), hlo_shift_left(b, fraction, u64(b, 29)));
+  return hlo_or_(b, sign, magnitude);
+}
+
 // XOR of the elements' bits, each widened to its 64-bit equivalent first.
 static void lower_hash_tensor(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   static const shape_args_t args = {1, 2, 0, false, false};
   hlo_t x = tt_in(l, 0);
   reduction_t r = read_reduction(l, x, &args);
-  if (tt_is_float(x->dtype)) {
-    x = hlo_bitcast(b, hlo_convert(b, x, TT_F64), TT_U64);
-  } else if (tt_is_signed_int(x->dtype)) {
-    x = hlo_bitcast(b, hlo_convert(b, x, TT_I64), TT_U64);
+  if (x->dtype == TT_F64) {
+    x = hlo_bitcast(b, x, TT_U64);
+  } else if (tt_is_float(x->dtype)) {
+    x = f64_bits_of_f32(b, hlo_convert(b, x, TT_F32));
   } else {
-    x = hlo_convert(b, x, TT_U64);
+    x = hlo_convert(b, tt_is_signed_int(x->dtype) ? hlo_convert(b, x, TT_I64) : x, TT_U64);
   }
   tt_ret(l, 0, reduce(b, x, HLO_R_XOR, &r));
 }

@@ -48,31 +48,45 @@ static tt_status_t write_options(const tt_client_t* client, const tt_compile_opt
     return tt_error(TT_INVALID_ARGUMENT, "device %d is not among the %d devices of platform %s", device,
                     client->device_count, client->platform);
   }
-  return tt_compile_options_write(client->devices[device].id, options && options->overrides ? options->overrides : client->overrides, out);
+  return tt_compile_options_write(client->devices[device].id, client->flags, options ? options->overrides : NULL,
+                                  &client->plugin->unknown_flags, out);
+}
+
+static tt_status_t compile_once(tt_client_t* client, const PJRT_Program* program, const tt_compile_options_t* options,
+                                PJRT_LoadedExecutable** out_loaded) {
+  tt_strbuf_t proto;
+  tt_strbuf_init(&proto);
+  tt_status_t status = write_options(client, options, &proto);
+  if (!status) {
+    PJRT_Client_Compile_Args args =
+        TT_PJRT_ARGS(PJRT_Client_Compile, .client = client->client, .program = program, .compile_options = proto.data,
+                     .compile_options_size = proto.len);
+    status = TT_PJRT_CALL(client->plugin, PJRT_Client_Compile, &args);
+    *out_loaded = args.executable;
+  }
+  tt_strbuf_deinit(&proto);
+  return status;
 }
 
 tt_status_t tt_exe_compile(tt_client_t* client, const char* text, size_t text_len, const tt_compile_options_t* options,
                            tt_exe_t** out_exe) {
   *out_exe = NULL;
-  tt_strbuf_t proto;
-  tt_strbuf_init(&proto);
-  tt_status_t status = write_options(client, options, &proto);
-  if (!status) {
-    PJRT_Program program = {
-        .struct_size = PJRT_Program_STRUCT_SIZE,
-        .code = (char*)text,  // in this use it is only read
-        .code_size = text_len,
-        .format = "mlir",
-        .format_size = 4,
-    };
-    PJRT_Client_Compile_Args args =
-        TT_PJRT_ARGS(PJRT_Client_Compile, .client = client->client, .program = &program, .compile_options = proto.data,
-                     .compile_options_size = proto.len);
-    status = TT_PJRT_CALL(client->plugin, PJRT_Client_Compile, &args);
-    if (!status) status = wrap(client, args.executable, out_exe);
+  PJRT_Program program = {
+      .struct_size = PJRT_Program_STRUCT_SIZE,
+      .code = (char*)text,  // in this use it is only read
+      .code_size = text_len,
+      .format = "mlir",
+      .format_size = 4,
+  };
+  const char* overrides = options ? options->overrides : NULL;
+  PJRT_LoadedExecutable* loaded = NULL;
+  tt_status_t status = compile_once(client, &program, options, &loaded);
+  for (int i = 0; status && i < TT_MAX_UNKNOWN_FLAGS; i++) {
+    if (!tt_unknown_flags_learn(&client->plugin->unknown_flags, status, overrides)) break;
+    tt_status_free(status);
+    status = compile_once(client, &program, options, &loaded);
   }
-  tt_strbuf_deinit(&proto);
-  return status;
+  return status ? status : wrap(client, loaded, out_exe);
 }
 
 tt_status_t tt_exe_deserialize(tt_client_t* client, const void* bytes, size_t len, const tt_compile_options_t* options,

@@ -16,6 +16,18 @@ typedef struct tt_plugin_attr_t {
   char* value;
 } tt_plugin_attr_t;
 
+// Compiler flags that were written "?name=value" and that this plugin turned out not to know. Append-only.
+enum { TT_MAX_UNKNOWN_FLAGS = 32, TT_FLAG_NAME_SIZE = 96 };
+typedef struct tt_unknown_flags_t {
+  pthread_mutex_t lock;  // of writers
+  atomic_int count;
+  char names[TT_MAX_UNKNOWN_FLAGS][TT_FLAG_NAME_SIZE];
+} tt_unknown_flags_t;
+
+bool tt_unknown_flags_has(const tt_unknown_flags_t* flags, const char* name);
+// True when |status| is a refusal of a flag that |overrides| has with a "?": compiling again leaves it out.
+bool tt_unknown_flags_learn(tt_unknown_flags_t* flags, tt_status_t status, const char* overrides);
+
 struct tt_plugin_t {
   struct tt_plugin_t* next;  // in the process's list
   atomic_int refs;           // informational: a plugin, once loaded, stays
@@ -27,6 +39,7 @@ struct tt_plugin_t {
   bool has_attrs;
   tt_plugin_attr_t* attrs;
   size_t attr_count;
+  tt_unknown_flags_t unknown_flags;
 };
 
 typedef struct tt_device_t {
@@ -47,7 +60,8 @@ struct tt_client_t {
   int device_count;
   uint32_t caps;
   bool is_host_memory;   // device memory is this process's memory
-  const char* overrides; // of compile options, when the caller gives none; static
+  const char* flags;       // of every compilation; static
+  const char* fast_flags;  // static
 };
 
 struct tt_exe_t {
@@ -66,8 +80,10 @@ struct tt_topology_t {
 // Asks for the plugin's attributes, then runs its one-time initialisation; later calls do nothing.
 tt_status_t tt_plugin_initialize(tt_plugin_t* plugin);
 
-// A serialised CompileOptionsProto for one device. |device_id| < 0: no device assignment.
-tt_status_t tt_compile_options_write(int device_id, const char* overrides, tt_strbuf_t* out);
+// A serialised CompileOptionsProto for one device. |device_id| < 0: no device assignment. |flags| and |overrides| are
+// both "name=value;…" or NULL; the latter wins. Flags with a "?" that are in |unknown| are left out.
+tt_status_t tt_compile_options_write(int device_id, const char* flags, const char* overrides,
+                                     const tt_unknown_flags_t* unknown, tt_strbuf_t* out);
 tt_status_t tt_executable_stats(const tt_plugin_t* plugin, PJRT_Executable* executable, tt_exe_stats_t* out_stats);
 tt_status_t tt_executable_serialize(const tt_plugin_t* plugin, PJRT_Executable* executable, void** out_bytes,
                                     size_t* out_len);

@@ -93,6 +93,47 @@ void tt_named_values_deinit(tt_named_values_t* values) {
   memset(values, 0, sizeof *values);
 }
 
+// ---------------------------------------------------------------- flags a compiler may not know
+bool tt_unknown_flags_has(const tt_unknown_flags_t* flags, const char* name) {
+  int n = flags ? atomic_load_explicit(&flags->count, memory_order_acquire) : 0;
+  for (int i = 0; i < n; i++) {
+    if (!strcmp(flags->names[i], name)) return true;
+  }
+  return false;
+}
+
+// XLA's words for it: "No such compile option: 'name'".
+static bool refused_name(tt_status_t status, char* out_name, size_t size) {
+  static const char k_words[] = "No such compile option: '";
+  const char* s = strstr(tt_status_message(status), k_words);
+  if (!s) return false;
+  s += sizeof k_words - 1;
+  size_t len = strcspn(s, "'");
+  if (!s[len] || len >= size) return false;
+  memcpy(out_name, s, len);
+  out_name[len] = 0;
+  return true;
+}
+
+bool tt_unknown_flags_learn(tt_unknown_flags_t* flags, tt_status_t status, const char* overrides) {
+  char pattern[TT_FLAG_NAME_SIZE + 2] = "?";
+  if (!overrides || !refused_name(status, pattern + 1, TT_FLAG_NAME_SIZE)) return false;
+  size_t len = strlen(pattern);
+  const char* s = overrides;
+  while ((s = strstr(s, pattern)) != NULL && s[len] != '=') s += len;
+  if (!s) return false;  // not one of those that may be missing
+  pthread_mutex_lock(&flags->lock);
+  int n = atomic_load(&flags->count);
+  bool learned = tt_unknown_flags_has(flags, pattern + 1);
+  if (!learned && n < TT_MAX_UNKNOWN_FLAGS) {
+    memcpy(flags->names[n], pattern + 1, len);
+    atomic_store_explicit(&flags->count, n + 1, memory_order_release);
+    learned = true;
+  }
+  pthread_mutex_unlock(&flags->lock);
+  return learned;
+}
+
 // ---------------------------------------------------------------- CompileOptionsProto
 // Field numbers of xla/pjrt/proto/compile_options.proto and xla/xla_data.proto.
 enum {
@@ -131,7 +172,7 @@ static void write_override(const char* name, const char* text, tt_strbuf_t* out)
   tt_strbuf_deinit(&entry);
 }
 
-static tt_status_t write_overrides(const char* overrides, tt_strbuf_t* out) {
+static tt_status_t write_overrides(const char* overrides, const tt_unknown_flags_t* unknown, tt_strbuf_t* out) {
   if (!overrides || !*overrides) return NULL;
   char* text = tt_strdup(overrides);
   if (!text) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
@@ -140,8 +181,10 @@ static tt_status_t write_overrides(const char* overrides, tt_strbuf_t* out) {
   while (!status && next_pair(&cursor, &name, &value)) {
     if (!value || !*name) {
       status = tt_error(TT_INVALID_ARGUMENT, "compiler flags are \"name=value;name=value\"; this one is not: \"%s\"", name);
-    } else {
+    } else if (name[0] != '?') {
       write_override(name, value, out);
+    } else if (!tt_unknown_flags_has(unknown, name + 1)) {
+      write_override(name + 1, value, out);
     }
   }
   tt_free(text);
@@ -164,7 +207,8 @@ static void write_device_assignment(int device_id, tt_strbuf_t* build) {
   tt_strbuf_deinit(&assignment);
 }
 
-tt_status_t tt_compile_options_write(int device_id, const char* overrides, tt_strbuf_t* out) {
+tt_status_t tt_compile_options_write(int device_id, const char* flags, const char* overrides,
+                                     const tt_unknown_flags_t* unknown, tt_strbuf_t* out) {
   tt_strbuf_t build;
   tt_strbuf_init(&build);
   // XLA stops the process on zero replicas or partitions, so these two are never left out.
@@ -173,6 +217,7 @@ tt_status_t tt_compile_options_write(int device_id, const char* overrides, tt_st
   if (device_id >= 0) write_device_assignment(device_id, &build);
   tt_pb_message(out, COMPILE_BUILD_OPTIONS, &build);
   tt_strbuf_deinit(&build);
-  TT_TRY(write_overrides(overrides, out));
+  TT_TRY(write_overrides(flags, unknown, out));
+  TT_TRY(write_overrides(overrides, unknown, out));  // of equal keys in a map the last one counts
   return out->failed ? tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted") : NULL;
 }

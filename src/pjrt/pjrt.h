@@ -44,6 +44,10 @@ const char* tt_client_device_kind(const tt_client_t* client, int device); // "TP
 const char* tt_client_device_string(const tt_client_t* client, int device);
 int tt_client_device_id(const tt_client_t* client, int device);           // global id
 bool tt_client_device_attribute_int(const tt_client_t* client, int device, const char* name, int64_t* out);
+// Compiler flags of this platform, "" when none. |flags| are part of every compilation (and belong into cache keys);
+// |fast_flags| may be given as overrides for small programs: they compile in half the time and run about as fast.
+const char* tt_client_flags(const tt_client_t* client);
+const char* tt_client_fast_flags(const tt_client_t* client);
 uint32_t tt_client_caps(const tt_client_t* client);                       // tt_caps_t of ops/op.h, by platform
 // Bytes in use / limit as the plugin reports them; UNIMPLEMENTED where it does not.
 TT_MUST_USE tt_status_t tt_client_memory_stats(tt_client_t* client, int device, int64_t* out_in_use, int64_t* out_limit, int64_t* out_peak);
@@ -80,7 +84,9 @@ void tt_pevent_free(tt_client_t* client, tt_pevent_t* event);
 // ---------------------------------------------------------------- executables
 typedef struct tt_compile_options_t {
   int device;              // addressable device the executable runs on
-  const char* overrides;   // "xla_flag=value;…" into CompileOptionsProto.env_option_overrides; NULL: the platform's own
+  // "xla_flag=value;…" into CompileOptionsProto.env_option_overrides, or NULL; added to tt_client_flags. A flag written
+  // "?xla_flag=value" is left out on compilers that do not know it (learned from their refusal, once per plugin).
+  const char* overrides;
 } tt_compile_options_t;
 // Compiles MLIR text. INVALID_ARGUMENT / INTERNAL carry the compiler's words. Chatter on stderr is kept away.
 TT_MUST_USE tt_status_t tt_exe_compile(tt_client_t* client, const char* text, size_t text_len, const tt_compile_options_t* options, tt_exe_t** out_exe);

@@ -65,7 +65,7 @@ static tt_status_t check_file(const char* path) {
   if (!strchr(path, '/')) return NULL;  // a bare name: the loader searches
   if (stat(path, &st) != 0) {
     return tt_error(TT_NOT_FOUND,
-                    "PJRT plugin not found: no file %s. Install a plugin package, or point TORCH_TPU_PLUGIN at one", path);
+                    "PJRT plugin not found: no file %s. Install a plugin package, or point TORCH_TPU_PJRT_PLUGIN at one", path);
   }
   if (S_ISDIR(st.st_mode)) {
     return tt_error(TT_FAILED_PRECONDITION, "PJRT plugin %s is a folder; name the shared library in it", path);
@@ -102,7 +102,7 @@ static tt_status_t load_api(const char* path, const PJRT_Api** out_api) {
     const char* why = dlerror();
     return tt_error(TT_FAILED_PRECONDITION,
                     "PJRT plugin %s cannot be loaded: %s. It must be a shared library for this machine, with all the "
-                    "libraries it needs; reinstall it or choose another with TORCH_TPU_PLUGIN", path,
+                    "libraries it needs; reinstall it or choose another with TORCH_TPU_PJRT_PLUGIN", path,
                     why ? why : "unknown reason");
   }
   const PJRT_Api* (*get_api)(void);
@@ -111,7 +111,7 @@ static tt_status_t load_api(const char* path, const PJRT_Api** out_api) {
     dlclose(library);  // not a plugin, so nothing of XLA runs in it
     return tt_error(TT_FAILED_PRECONDITION,
                     "%s is a shared library but not a PJRT plugin: it has no function GetPjrtApi. Point "
-                    "TORCH_TPU_PLUGIN at a PJRT plugin", path);
+                    "TORCH_TPU_PJRT_PLUGIN at a PJRT plugin", path);
   }
   memcpy(&get_api, &symbol, sizeof get_api);  // ISO C has no cast from object to function pointers
   *out_api = get_api();
@@ -135,6 +135,7 @@ static tt_status_t create_locked(const char* path, tt_plugin_t** out_plugin) {
   plugin->major = plugin->api->pjrt_api_version.major_version;
   plugin->minor = plugin->api->pjrt_api_version.minor_version;
   pthread_mutex_init(&plugin->lock, NULL);
+  pthread_mutex_init(&plugin->unknown_flags.lock, NULL);
   plugin->next = g_plugins;
   g_plugins = plugin;
   *out_plugin = plugin;

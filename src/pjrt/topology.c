@@ -36,7 +36,22 @@ void tt_topology_release(tt_topology_t* topology) {
   tt_free(topology);
 }
 
-static tt_status_t compile(tt_topology_t* topology, const char* text, size_t text_len, const tt_strbuf_t* proto,
+static tt_status_t compile_once(tt_topology_t* topology, const PJRT_Program* program, const char* overrides,
+                                PJRT_Executable** out_executable) {
+  tt_strbuf_t proto;
+  tt_strbuf_init(&proto);
+  tt_status_t status = tt_compile_options_write(-1, NULL, overrides, &topology->plugin->unknown_flags, &proto);
+  if (!status) {
+    PJRT_Compile_Args args = TT_PJRT_ARGS(PJRT_Compile, .topology = topology->topology, .program = program,
+                                          .compile_options = proto.data, .compile_options_size = proto.len);
+    status = TT_PJRT_CALL(topology->plugin, PJRT_Compile, &args);
+    *out_executable = args.executable;
+  }
+  tt_strbuf_deinit(&proto);
+  return status;
+}
+
+static tt_status_t compile(tt_topology_t* topology, const char* text, size_t text_len, const char* overrides,
                            PJRT_Executable** out_executable) {
   PJRT_Program program = {
       .struct_size = PJRT_Program_STRUCT_SIZE,
@@ -45,10 +60,12 @@ static tt_status_t compile(tt_topology_t* topology, const char* text, size_t tex
       .format = "mlir",
       .format_size = 4,
   };
-  PJRT_Compile_Args args = TT_PJRT_ARGS(PJRT_Compile, .topology = topology->topology, .program = &program,
-                                        .compile_options = proto->data, .compile_options_size = proto->len);
-  tt_status_t status = TT_PJRT_CALL(topology->plugin, PJRT_Compile, &args);
-  *out_executable = args.executable;
+  tt_status_t status = compile_once(topology, &program, overrides, out_executable);
+  for (int i = 0; status && i < TT_MAX_UNKNOWN_FLAGS; i++) {
+    if (!tt_unknown_flags_learn(&topology->plugin->unknown_flags, status, overrides)) break;
+    tt_status_free(status);
+    status = compile_once(topology, &program, overrides, out_executable);
+  }
   return status;
 }
 
@@ -57,11 +74,7 @@ tt_status_t tt_topology_compile(tt_topology_t* topology, const char* text, size_
   if (out_bytes) *out_bytes = NULL;
   if (out_len) *out_len = 0;
   PJRT_Executable* executable = NULL;
-  tt_strbuf_t proto;
-  tt_strbuf_init(&proto);
-  tt_status_t status = tt_compile_options_write(-1, overrides, &proto);
-  if (!status) status = compile(topology, text, text_len, &proto, &executable);
-  tt_strbuf_deinit(&proto);
+  tt_status_t status = compile(topology, text, text_len, overrides, &executable);
   if (status) return status;
   if (out_stats) status = tt_executable_stats(topology->plugin, executable, out_stats);
   if (!status && out_bytes && out_len) {

@@ -11,7 +11,8 @@ typedef struct build_t {
   rt_call_t* call;
   const tt_op_t* op;
   hlo_builder_t* b;
-  tt_emit_t e;
+  tt_emit_t own;
+  tt_emit_t* e;          // &own, or that of the larger program
   tt_lower_t l;
   rt_metas_t* metas;
   hlo_t* base;           // by slot: current value of the storage; NULL not read yet
@@ -48,7 +49,7 @@ static hlo_t base_value(build_t* w, int slot) {
   const rt_layout_t* l = w->call->slots[slot].layout;
   hlo_t v;
   if (l) {
-    v = tt_emit_operand(&w->e, (tt_operand_t){.kind = TT_OPERAND_BASE, .index = slot}, l->dtype, l->rank, l->dims);
+    v = tt_emit_operand(w->e, (tt_operand_t){.kind = TT_OPERAND_BASE, .index = slot}, l->dtype, l->rank, l->dims);
     w->original[slot] = v;
   } else {
     v = NULL;  // undefined: the reader decides the dtype of its zeros
@@ -67,7 +68,7 @@ static hlo_t base_or_zeros(build_t* w, int slot, tt_dtype_t dtype) {
 static void digit_operands(build_t* w, int tref, const tt_view_plan_t* plan, hlo_t* out) {
   for (int i = 0; i < plan->n; i++)
     out[i] = plan->start[i] == 0 ? NULL
-                                 : tt_emit_operand(&w->e, (tt_operand_t){.kind = TT_OPERAND_DIGIT, .index = tref, .elem = i},
+                                 : tt_emit_operand(w->e, (tt_operand_t){.kind = TT_OPERAND_DIGIT, .arg = (int16_t)w->l.node, .index = tref, .elem = i},
                                                    TT_I64, 0, NULL);
 }
 
@@ -75,7 +76,7 @@ static hlo_t read_tensor(build_t* w, int tref) {
   const rt_tref_t* r = &w->call->trefs[tref];
   const tt_tensor_t* t = r->t;
   if (t->flags & TT_T_HOST)
-    return tt_emit_operand(&w->e, (tt_operand_t){.kind = TT_OPERAND_HOST, .index = tref, .dtype = r->present_as},
+    return tt_emit_operand(w->e, (tt_operand_t){.kind = TT_OPERAND_HOST, .arg = (int16_t)w->l.node, .index = tref, .dtype = r->present_as},
                            (tt_dtype_t)r->present_as, 0, NULL);
   if (!t->storage) return hlo_splat(w->b, (tt_dtype_t)t->dtype, 0, t->rank, t->sizes);
   if (r->standard) return base_value(w, r->slot);
@@ -305,8 +306,8 @@ static tt_status_t write_arguments(build_t* w) {
     *out = (rt_slot_write_t){.slot = s, .layout = layouts[s], .donated = -1};
     out->output = add_output(w, w->base[s]);
     if (!w->original[s] || c->slots[s].layout != layouts[s]) continue;
-    for (int p = 0; p < w->e.n_operands; p++)
-      if (w->e.params[p] == w->original[s]) out->donated = p;
+    for (int p = 0; p < w->e->n_operands; p++)
+      if (w->e->params[p] == w->original[s]) out->donated = p;
     w->aliases[out->output] = out->donated;
   }
   return NULL;
@@ -327,32 +328,41 @@ static tt_status_t collect_outputs(build_t* w) {
   }
   TT_TRY(write_arguments(w));
   entry->check_output = -1;
-  hlo_t check = tt_emit_check_value(&w->e);
+  hlo_t check = tt_emit_check_value(w->e);
   if (check) {
     entry->check_output = add_output(w, check);
-    entry->messages = tt_calloc((size_t)w->e.n_checks, sizeof *entry->messages);
+    entry->messages = tt_calloc((size_t)w->e->n_checks, sizeof *entry->messages);
     if (!entry->messages) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
-    entry->n_messages = w->e.n_checks;
-    for (int i = 0; i < w->e.n_checks; i++)
-      entry->messages[i] = (rt_message_t){w->e.checks[i].code, tt_strdup(w->e.checks[i].message)};
+    entry->n_messages = w->e->n_checks;
+    for (int i = 0; i < w->e->n_checks; i++)
+      entry->messages[i] = (rt_message_t){w->e->checks[i].code, tt_strdup(w->e->checks[i].message)};
   }
   entry->n_outputs = w->n_outputs;
   return hlo_builder_error(w->b);
 }
 
 // ---------------------------------------------------------------- program
+// Small programs spend their time in the call: compile them quickly rather than well.
+static bool is_small(const build_t* w) {
+  const int64_t limit = 1 << 16;
+  int64_t elements = 0;
+  for (int i = 0; i < w->e->n_operands; i++) elements += hlo_numel(w->e->params[i]);
+  for (int i = 0; i < w->n_outputs; i++) elements += hlo_numel(w->outputs[i]);
+  return elements <= limit;
+}
+
 static tt_status_t compile(build_t* w) {
   rt_entry_t* entry = w->entry;
-  entry->n_operands = w->e.n_operands;
-  entry->rng_drawn = w->e.rng_drawn;
-  entry->operands = tt_malloc((size_t)(w->e.n_operands + 1) * sizeof *entry->operands);
+  entry->n_operands = w->e->n_operands;
+  entry->rng_drawn = w->e->rng_drawn;
+  entry->operands = tt_malloc((size_t)(w->e->n_operands + 1) * sizeof *entry->operands);
   if (!entry->operands) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
-  if (w->e.n_operands) memcpy(entry->operands, w->e.operands, (size_t)w->e.n_operands * sizeof *entry->operands);
+  if (w->e->n_operands) memcpy(entry->operands, w->e->operands, (size_t)w->e->n_operands * sizeof *entry->operands);
   if (!w->n_outputs) return NULL;
   tt_strbuf_t text;
   tt_strbuf_init(&text);
   tt_status_t status = hlo_print(w->b, w->n_outputs, w->outputs, w->aliases, &text);
-  if (!status) status = rt_compile(w->call->device, text.data, text.len, w->op->desc.name, &entry->exe);
+  if (!status) status = rt_compile(w->call->device, text.data, text.len, is_small(w), w->op->desc.name, &entry->exe);
   tt_strbuf_deinit(&text);
   return status;
 }
@@ -381,19 +391,27 @@ static tt_status_t infer(build_t* w, void* call_ctx, bool* out_resize) {
   return NULL;
 }
 
-static tt_status_t lower(build_t* w, void* call_ctx) {
-  const tt_op_t* op = w->op;
-  tt_emit_init(&w->e, w->b, g_rt.caps);
-  hlo_set_precision(w->b, (hlo_precision_t)g_rt.precision);
+// Arguments, expected types and scratch of the lowering.
+static tt_status_t prepare(build_t* w) {
   size_t slots = (size_t)w->call->n_slots;
-  w->base = scratch(w, slots, sizeof *w->base);
+  if (!w->base) w->base = scratch(w, slots, sizeof *w->base);
   w->original = scratch(w, slots, sizeof *w->original);
   w->is_written = scratch(w, slots, sizeof *w->is_written);
-  w->l = (tt_lower_t){.e = &w->e, .row = op->row, .name = op->desc.name};
+  w->l.e = w->e;
+  w->l.row = w->op->row;
+  w->l.name = w->op->desc.name;
   if (!w->base || !w->original || !w->is_written) return hlo_builder_error(w->b);
   TT_TRY(expect_types(w));
   bind_args(w);
-  TT_TRY(hlo_builder_error(w->b));
+  return hlo_builder_error(w->b);
+}
+
+static tt_status_t lower(build_t* w, void* call_ctx) {
+  const tt_op_t* op = w->op;
+  w->e = &w->own;
+  tt_emit_init(w->e, w->b, g_rt.caps);
+  hlo_set_precision(w->b, (hlo_precision_t)g_rt.precision);
+  TT_TRY(prepare(w));
   rt_lock();
   RT_COUNT(lowerings, 1);
   if (!op->row) RT_COUNT(traces, 1);
@@ -405,7 +423,6 @@ static tt_status_t lower(build_t* w, void* call_ctx) {
   w->l.graph = NULL;
   return status ? status : tt_lower_finish(&w->l);
 }
-
 tt_status_t rt_entry_build(rt_call_t* call, void* call_ctx, rt_metas_t* metas, rt_entry_t** out_entry) {
   *out_entry = NULL;
   build_t w = {.call = call, .op = call->op, .metas = metas};
@@ -431,6 +448,8 @@ tt_status_t rt_entry_build(rt_call_t* call, void* call_ctx, rt_metas_t* metas, r
   }
   if (!status) status = collect_outputs(&w);
   if (!status) status = compile(&w);
+  if (!status) entry->recipe = rt_recipe_create(call);
+  entry->n_slots = call->n_slots;
 done:
   hlo_builder_destroy(w.b);
   if (status) {
@@ -452,5 +471,131 @@ void rt_entry_release(rt_entry_t* e) {
   tt_free(e->fresh);
   tt_free(e->writes);
   tt_free(e->key);
+  tt_free(e->recipe);
   tt_free(e);
+}
+
+// ---------------------------------------------------------------- recipes
+struct rt_recipe_t {
+  const tt_op_t* op;
+  int device, precision;
+  int n_trefs, n_slots;
+  tt_value_t* args;
+  rt_tref_t* trefs;
+  rt_slot_t* slots;
+};
+
+// A block being laid out: sizes first, then the same calls again with memory.
+typedef struct layout_t {
+  char* block;  // NULL while measuring
+  size_t used;
+} layout_t;
+
+static void* place(layout_t* l, const void* data, size_t n) {
+  size_t at = (l->used + 15) & ~(size_t)15;
+  l->used = at + n;
+  if (!l->block) return NULL;
+  if (data && n) memcpy(l->block + at, data, n);
+  return l->block + at;
+}
+
+static const tt_tensor_t* place_tensors(layout_t* l, const tt_tensor_t* from, int n) {
+  tt_tensor_t* to = place(l, from, (size_t)n * sizeof *to);
+  for (int i = 0; i < n; i++) {
+    const int64_t* sizes = place(l, from[i].sizes, (size_t)from[i].rank * 8);
+    const int64_t* strides = place(l, from[i].strides, (size_t)from[i].rank * 8);
+    if (to) to[i].sizes = sizes, to[i].strides = strides, to[i].host_data = NULL;
+  }
+  return to;
+}
+
+static void place_value(layout_t* l, const tt_value_t* v, tt_value_t* to) {
+  const void* p = NULL;
+  switch (v->kind) {
+    case TT_V_TENSOR: p = place_tensors(l, v->u.tensor, 1); break;
+    case TT_V_TENSORS: p = place_tensors(l, v->u.tensor, v->n); break;
+    case TT_V_INTS: case TT_V_FLOATS: p = place(l, v->u.ints, (size_t)v->n * 8); break;
+    case TT_V_BOOLS: p = place(l, v->u.bools, (size_t)v->n); break;
+    case TT_V_SCALARS: p = place(l, v->u.items, (size_t)v->n * sizeof *v); break;
+    case TT_V_STRING: p = place(l, v->u.string, (size_t)v->n + 1); break;
+    case TT_V_GENERATOR: break;
+    default: return;
+  }
+  if (to) to->u.tensor = p;
+}
+
+static void lay_out(layout_t* l, const rt_call_t* c, rt_recipe_t* out) {
+  int n = c->op->desc.n_args;
+  tt_value_t* args = place(l, c->args, (size_t)n * sizeof *args);
+  rt_tref_t* trefs = place(l, c->trefs, (size_t)c->n_trefs * sizeof *trefs);
+  rt_slot_t* slots = place(l, c->slots, (size_t)c->n_slots * sizeof *slots);
+  int tref = 0;
+  for (int i = 0; i < n; i++) {
+    const tt_value_t* v = &c->args[i];
+    place_value(l, v, args ? &args[i] : NULL);
+    if (!args || (v->kind != TT_V_TENSOR && v->kind != TT_V_TENSORS)) continue;
+    int count = v->kind == TT_V_TENSOR ? 1 : v->n;
+    for (int j = 0; j < count; j++)
+      if (!(args[i].u.tensor[j].flags & TT_T_UNDEFINED)) trefs[tref++].t = &args[i].u.tensor[j];
+  }
+  if (!out) return;
+  out->args = args;
+  out->trefs = trefs;
+  out->slots = slots;
+}
+
+rt_recipe_t* rt_recipe_create(const rt_call_t* call) {
+  if (!call->op->row) return NULL;
+  layout_t l = {.used = sizeof(rt_recipe_t)};
+  lay_out(&l, call, NULL);
+  rt_recipe_t* r = tt_calloc(1, l.used);
+  if (!r) return NULL;
+  l = (layout_t){(char*)r, sizeof *r};
+  lay_out(&l, call, r);
+  r->op = call->op;
+  r->device = call->device;
+  r->precision = g_rt.precision;
+  r->n_trefs = call->n_trefs;
+  r->n_slots = call->n_slots;
+  return r;
+}
+
+tt_status_t rt_recipe_emit(const rt_entry_t* entry, tt_emit_t* e, int node, const hlo_t* slots, hlo_t* out_outputs) {
+  const rt_recipe_t* r = entry->recipe;
+  rt_call_t call = {.op = r->op, .device = r->device, .args = r->args, .trefs = r->trefs, .n_trefs = r->n_trefs,
+                    .slots = r->slots, .n_slots = r->n_slots};
+  rt_metas_t metas = {0};
+  rt_entry_t shell = {.refs = 1, .check_output = -1};
+  build_t w = {.call = &call, .op = r->op, .metas = &metas, .b = e->b, .e = e, .entry = &shell};
+  hlo_set_precision(w.b, (hlo_precision_t)r->precision);
+  w.base = scratch(&w, (size_t)r->n_slots, sizeof *w.base);
+  if (!w.base) return hlo_builder_error(w.b);
+  if (r->n_slots) memcpy(w.base, slots, (size_t)r->n_slots * sizeof *w.base);
+  // Types of the results: the entry knows them; the front end is not asked again.
+  tt_status_t status = NULL;
+  bool from_meta = !(r->op->row->flags & (TT_OP_NO_META | TT_OP_DATA_DEPENDENT)) && !r->op->internal;
+  for (int i = 0; from_meta && i < entry->n_fresh && !status; i++)
+    if (!tt_metas_push(&metas, &entry->fresh[i].meta)) status = tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  tt_check_t* outer_checks = e->checks;
+  int outer_n = e->n_checks, outer_cap = e->cap_checks;
+  e->checks = NULL;
+  e->n_checks = e->cap_checks = 0;
+  e->rng_node = node;
+  e->rng_drawn = 0;
+  w.l.node = node;
+  if (!status) status = prepare(&w);
+  if (!status) status = tt_lower_run(&w.l);
+  if (!status) status = collect_outputs(&w);
+  if (!status && w.n_outputs != entry->n_outputs)
+    status = tt_error(TT_INTERNAL, "%s: lowered twice with %d and %d results", entry->op_name, entry->n_outputs, w.n_outputs);
+  for (int i = 0; !status && i < w.n_outputs; i++) out_outputs[i] = w.outputs[i];
+  e->checks = outer_checks;
+  e->n_checks = outer_n;
+  e->cap_checks = outer_cap;
+  tt_free(metas.items);
+  for (int i = 0; i < shell.n_messages; i++) tt_free(shell.messages[i].text);
+  tt_free(shell.messages);
+  tt_free(shell.fresh);
+  tt_free(shell.writes);
+  return status;
 }

@@ -41,22 +41,25 @@ tt_status_t rt_checks_drain(void) {
   }
 }
 
+void rt_checks_push_locked(tt_pbuf_t* flag, rt_entry_t* entry, const char* where) {
+  if (g_rt.n_pending == RT_MAX_PENDING_CHECKS) {
+    tt_pbuf_free(g_rt.client, flag);
+    return;
+  }
+  rt_pending_check_t* p = &g_rt.pending[g_rt.n_pending++];
+  p->flag = flag;
+  p->entry = entry;
+  entry->refs++;
+  snprintf(p->where, sizeof p->where, "%s", where);
+}
+
 tt_status_t rt_checks_push(tt_pbuf_t* flag, rt_entry_t* entry, const char* where) {
-  tt_status_t status = NULL;
   rt_lock();
   bool full = g_rt.n_pending == RT_MAX_PENDING_CHECKS;
   rt_unlock();
-  if (full) status = rt_checks_drain();
+  tt_status_t status = full ? rt_checks_drain() : NULL;
   rt_lock();
-  if (g_rt.n_pending < RT_MAX_PENDING_CHECKS) {
-    rt_pending_check_t* p = &g_rt.pending[g_rt.n_pending++];
-    p->flag = flag;
-    p->entry = entry;
-    entry->refs++;
-    snprintf(p->where, sizeof p->where, "%s", where);
-  } else {
-    tt_pbuf_free(g_rt.client, flag);
-  }
+  rt_checks_push_locked(flag, entry, where);
   rt_unlock();
   return status;
 }

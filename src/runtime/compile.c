@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "cache/disk.h"
 #include "runtime/entry.h"
 
 enum { MAX_PROGRAMS = 8192 };
@@ -15,7 +16,7 @@ static tt_map_t g_programs;
 typedef struct program_key_t {
   tt_hash128_t hash;
   uint64_t len;
-  int64_t device;
+  int32_t device, fast;
 } program_key_t;
 
 static void drop_all_programs(void) {
@@ -28,10 +29,10 @@ static void drop_all_programs(void) {
   tt_map_deinit(&g_programs);
 }
 
-tt_status_t rt_compile(int device, const char* text, size_t len, const char* what, tt_exe_t** out_exe) {
+tt_status_t rt_compile(int device, const char* text, size_t len, bool fast, const char* what, tt_exe_t** out_exe) {
   *out_exe = NULL;
   // 128 bits of the text and its length stand for it: a text is our own printer's, not an adversary's.
-  program_key_t key = {.hash = tt_hash128(text, len), .len = len, .device = device};
+  program_key_t key = {.hash = tt_hash128(text, len), .len = len, .device = device, .fast = fast};
   uint64_t hash = tt_hash64(&key, sizeof key, 0);
   rt_lock();
   tt_exe_t* found = tt_map_find(&g_programs, hash, &key, sizeof key);
@@ -41,7 +42,7 @@ tt_status_t rt_compile(int device, const char* text, size_t len, const char* wha
     *out_exe = found;
     return NULL;
   }
-  tt_compile_options_t options = {.device = device};
+  tt_compile_options_t options = {.device = device, .overrides = fast ? tt_client_fast_flags(g_rt.client) : NULL};
   tt_status_t status = tt_exe_compile(g_rt.client, text, len, &options, out_exe);
   if (status) {
     size_t shown = len < 4000 ? len : 4000;
@@ -64,4 +65,44 @@ tt_status_t rt_compile(int device, const char* text, size_t len, const char* wha
   rt_unlock();
   tt_free(copy);
   return NULL;
+}
+
+tt_status_t rt_compile_cached(int device, const tt_strbuf_t* text, const char* what, tt_exe_t** out_exe) {
+  tt_strbuf_t key;
+  tt_strbuf_init(&key);
+  tt_strbuf_puts(&key, g_rt.environment);
+  tt_strbuf_printf(&key, "device %d\nprogram\n", device);
+  tt_strbuf_append(&key, text->data, text->len);
+  void* block = NULL;
+  const void *meta, *exe;
+  size_t meta_len, exe_len;
+  tt_status_t status = NULL;
+  *out_exe = NULL;
+  if (!key.failed && rt_disk_find(key.data, key.len, &block, &meta, &meta_len, &exe, &exe_len)) {
+    tt_compile_options_t options = {.device = device};
+    tt_status_free(tt_exe_deserialize(g_rt.client, exe, exe_len, &options, out_exe));
+    tt_free(block);
+    if (*out_exe) {
+      rt_lock();
+      RT_COUNT(disk_hits, 1);
+      rt_unlock();
+      tt_strbuf_deinit(&key);
+      return NULL;
+    }
+  }
+  status = rt_compile(device, text->data, text->len, false, what, out_exe);
+  if (!status && !key.failed && rt_disk_is_open()) {
+    void* bytes = NULL;
+    size_t len = 0;
+    tt_status_t serialized = tt_exe_serialize(*out_exe, &bytes, &len);
+    if (!serialized && rt_disk_store(key.data, key.len, NULL, 0, bytes, len)) {
+      rt_lock();
+      RT_COUNT(disk_writes, 1);
+      rt_unlock();
+    }
+    tt_status_free(serialized);
+    tt_free(bytes);
+  }
+  tt_strbuf_deinit(&key);
+  return status;
 }

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "runtime/entry.h"
+#include "runtime/defer.h"
 
 // The core's own two operations, on rows of the table like any other.
 static tt_op_t k_dense = {.desc = {.name = "tt::dense", .row = "clone", .variant = TT_FUNCTIONAL, .n_args = 2, .n_returns = 1},
@@ -61,20 +61,34 @@ static tt_status_t upload(int device, tt_dtype_t dtype, int rank, const int64_t*
   return *out_cell ? NULL : tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
 }
 
+// Under the lock: runs what is recorded when the cell waits for it. On failure the cell is given back.
+static tt_status_t settle(rt_cell_t** cell) {
+  if (!(*cell)->pending) return NULL;
+  tt_status_t status = rt_defer_flush(RT_CUT_READ);
+  if (!status && (*cell)->pending) status = tt_error(TT_INTERNAL, "a recorded value was never computed");
+  if (!status) return NULL;
+  rt_cell_release(*cell);
+  *cell = NULL;
+  return status;
+}
+
 tt_status_t rt_dense_cell(const tt_tensor_t* t, rt_cell_t** out_cell) {
   *out_cell = NULL;
   rt_lock();
   if (holds_dense(t)) *out_cell = rt_cell_retain(t->storage->cell);
+  tt_status_t status = *out_cell ? settle(out_cell) : NULL;
   rt_unlock();
-  if (*out_cell) return NULL;
+  if (*out_cell || status) return status;
   if (numel(t) == 0)  // programs take a buffer even where there is nothing in it
     return upload(t->storage ? t->storage->device : t->device, (tt_dtype_t)t->dtype, t->rank, t->sizes, t, out_cell);
   tt_storage_t* dense = NULL;
   TT_TRY(rt_make_dense(t, &dense));
   rt_lock();
   *out_cell = dense->cell ? rt_cell_retain(dense->cell) : NULL;
+  status = *out_cell ? settle(out_cell) : NULL;
   rt_unlock();
   tt_storage_release(dense);
+  if (status) return status;
   return *out_cell ? NULL : tt_error(TT_INTERNAL, "a dense copy has no value");
 }
 

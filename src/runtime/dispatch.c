@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "cache/disk.h"
-#include "runtime/entry.h"
+#include "runtime/defer.h"
 
 static tt_map_t g_entries;
 enum { MAX_ENTRIES = 65536 };
@@ -49,7 +49,7 @@ void tt_results_free(tt_results_t* r) {
   memset(r, 0, sizeof *r);
 }
 
-static tt_result_t* add_result(tt_results_t* r) {
+tt_result_t* rt_results_add(tt_results_t* r) {
   if (r->n == r->cap) {
     int cap = r->cap ? r->cap * 2 : 8;
     tt_result_t* p = tt_realloc(r->items, (size_t)cap * sizeof *p);
@@ -91,13 +91,13 @@ static bool scratch_reserve(scratch_t* s, size_t n) {
 }
 
 // ---------------------------------------------------------------- operands
-static tt_rng_t* generator_of(const rt_call_t* c) {
+tt_rng_t* rt_call_generator(const rt_call_t* c) {
   for (int i = 0; i < c->op->desc.n_args; i++)
     if (c->args[i].kind == TT_V_GENERATOR && c->args[i].u.generator) return c->args[i].u.generator;
   return tt_rng_default(c->device);
 }
 
-static tt_status_t scalar_operand(const rt_call_t* c, const tt_operand_t* o, tt_pbuf_t** out, bool* out_owned) {
+void rt_operand_scalar_bits(const rt_call_t* c, const tt_operand_t* o, unsigned char out[16]) {
   const tt_value_t* v = &c->args[o->arg];
   tt_value_t element;
   switch (v->kind) {
@@ -106,16 +106,20 @@ static tt_status_t scalar_operand(const rt_call_t* c, const tt_operand_t* o, tt_
     case TT_V_INTS: element = (tt_value_t){.kind = TT_V_INT, .u.i = v->u.ints[o->elem]}; v = &element; break;
     default: break;
   }
-  unsigned char bits[16];
-  rt_scalar_bits(v, (tt_dtype_t)o->dtype, bits);
-  return rt_scalar_buffer(c->device, (tt_dtype_t)o->dtype, bits, out, out_owned);
+  rt_scalar_bits(v, (tt_dtype_t)o->dtype, out);
 }
 
 static tt_status_t fill_operand(const rt_call_t* c, const rt_entry_t* e, const tt_operand_t* o, tt_pbuf_t** out, bool* out_owned) {
   *out_owned = false;
   switch (o->kind) {
-    case TT_OPERAND_BASE: *out = c->slots[o->index].storage->cell->buffer; return NULL;
-    case TT_OPERAND_SCALAR: return scalar_operand(c, o, out, out_owned);
+    case TT_OPERAND_BASE:
+      *out = c->slots[o->index].storage->cell->buffer;
+      return *out ? NULL : tt_error(TT_FAILED_PRECONDITION, "a value this depends on could not be computed");
+    case TT_OPERAND_SCALAR: {
+      unsigned char bits[16];
+      rt_operand_scalar_bits(c, o, bits);
+      return rt_scalar_buffer(c->device, (tt_dtype_t)o->dtype, bits, out, out_owned);
+    }
     case TT_OPERAND_DIGIT:
       return rt_scalar_buffer(c->device, TT_I64, &c->digits[c->trefs[o->index].first_digit + o->elem], out, out_owned);
     case TT_OPERAND_HOST: {
@@ -125,7 +129,7 @@ static tt_status_t fill_operand(const rt_call_t* c, const rt_entry_t* e, const t
       return rt_scalar_buffer(c->device, (tt_dtype_t)o->dtype, bits, out, out_owned);
     }
     case TT_OPERAND_RNG: {
-      tt_rng_t* rng = generator_of(c);
+      tt_rng_t* rng = rt_call_generator(c);
       uint64_t state[2];
       tt_rng_get(rng, &state[0], &state[1]);
       tt_rng_set(rng, state[0], state[1] + e->rng_drawn);
@@ -178,7 +182,7 @@ static tt_status_t deliver(scratch_t* s, rt_entry_t* e, tt_results_t* results) {
   }
   for (int i = 0; i < e->n_fresh; i++) {
     rt_fresh_t* f = &e->fresh[i];
-    tt_result_t* r = add_result(results);
+    tt_result_t* r = rt_results_add(results);
     if (!r) {
       lost = true;
       if (f->output >= 0) tt_pbuf_free(g_rt.client, out[f->output]);
@@ -238,7 +242,18 @@ static tt_status_t run_entry(scratch_t* s, rt_entry_t* e, tt_results_t* results)
   e->refs++;
   rt_entry_release(s->last);
   s->last = e;
-  tt_status_t status = e->exe ? execute(s, e) : NULL;
+  tt_status_t status = NULL;
+  if (tt_mode_get() == TT_MODE_DEFER) {
+    if (rt_defer_record(&s->call, e, results, &status)) {
+      rt_unlock();
+      if (status) drop_results(results, first);
+      return status;
+    }
+    status = rt_defer_flush(RT_CUT_OP);
+  } else if (rt_defer_pending()) {
+    status = rt_defer_flush(RT_CUT_MODE);
+  }
+  if (!status && e->exe) status = execute(s, e);
   if (!status) status = deliver(s, e, results);
   rt_unlock();
   if (status) {
@@ -324,6 +339,8 @@ static rt_entry_t* load_from_disk(scratch_t* s, tt_strbuf_t* portable) {
   tt_free(block);
   if (e) {
     e->op_name = s->call.op->desc.name;
+    e->recipe = e->declined ? NULL : rt_recipe_create(&s->call);
+    e->n_slots = s->call.n_slots;
     rt_lock();
     RT_COUNT(disk_hits, 1);
     rt_unlock();

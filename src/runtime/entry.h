@@ -39,6 +39,10 @@ typedef struct rt_message_t {
   char* text;
 } rt_message_t;
 
+// A call as its signature describes it, kept so that it can be lowered again inside a larger program: arguments without
+// storages or run-time values. One block of memory.
+typedef struct rt_recipe_t rt_recipe_t;
+
 typedef struct rt_entry_t {
   int32_t refs;
   bool declined;                // nothing can be built for this op: fall back
@@ -54,6 +58,8 @@ typedef struct rt_entry_t {
   rt_message_t* messages;
   int check_output;             // -1: no checks
   uint64_t rng_drawn;
+  rt_recipe_t* recipe;          // NULL: cannot be part of a larger program
+  int n_slots;                  // storages taking part
 } rt_entry_t;
 
 // ---------------------------------------------------------------- packing (signature.c)
@@ -88,6 +94,9 @@ typedef struct rt_call_t {      // scratch of one dispatch; thread-local, reused
 // Fills |call| from its op and args. |portable|: layouts by content instead of id (the disk key).
 TT_MUST_USE tt_status_t rt_call_pack(rt_call_t* call, bool portable);
 void rt_call_free(rt_call_t* call);
+tt_rng_t* rt_call_generator(const rt_call_t* call);                            // the call's, or the device's default
+void rt_operand_scalar_bits(const rt_call_t* call, const tt_operand_t* operand, unsigned char out[16]);
+tt_result_t* rt_results_add(tt_results_t* results);                            // NULL: memory is out
 // Elements of |dtype| that the slot's storage holds as the program sees it.
 int64_t rt_slot_elements(const rt_slot_t* slot, tt_dtype_t dtype);
 
@@ -100,6 +109,12 @@ typedef struct rt_metas_t {
 // wrong shape *out_entry stays NULL and |metas| says the shapes.
 TT_MUST_USE tt_status_t rt_entry_build(rt_call_t* call, void* call_ctx, rt_metas_t* metas, rt_entry_t** out_entry);
 void rt_entry_release(rt_entry_t* entry);  // accepts NULL; under the lock
+// Copies the packed call; NULL when memory is out or the op has no row.
+rt_recipe_t* rt_recipe_create(const rt_call_t* call);
+// Lowers the recipe as operation |node| of the program |e| is about. |slots|: by slot, the storage's value in its
+// layout, or NULL when undefined. |out_outputs|: the entry's outputs, in its order. The operands that are not storages
+// carry |node|: SCALAR and RNG in |index|, DIGIT and HOST in |arg|.
+TT_MUST_USE tt_status_t rt_recipe_emit(const rt_entry_t* entry, tt_emit_t* e, int node, const hlo_t* slots, hlo_t* out_outputs);
 
 // Serialised entry for the disk cache, without key and executable.
 bool rt_entry_write(const rt_entry_t* entry, tt_strbuf_t* out);
@@ -112,7 +127,11 @@ TT_MUST_USE tt_status_t rt_make_dense(const tt_tensor_t* t, tt_storage_t** out_s
 TT_MUST_USE tt_status_t rt_dense_cell(const tt_tensor_t* t, rt_cell_t** out_cell);
 
 // ---------------------------------------------------------------- compiling (compile.c)
-// Compiles |text| for |device| through the memory cache of programs. No lock held.
-TT_MUST_USE tt_status_t rt_compile(int device, const char* text, size_t len, const char* what, tt_exe_t** out_exe);
+// Compiles |text| for |device| through the memory cache of programs. |fast|: prefer a quick compile to quick code (small
+// programs, whose time is the call's). No lock held.
+TT_MUST_USE tt_status_t rt_compile(int device, const char* text, size_t len, bool fast, const char* what, tt_exe_t** out_exe);
+
+// The same through the disk cache too.
+TT_MUST_USE tt_status_t rt_compile_cached(int device, const tt_strbuf_t* text, const char* what, tt_exe_t** out_exe);
 
 #endif  // TT_RUNTIME_ENTRY_H_

@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
-#include "runtime/runtime.h"
+#include "runtime/defer.h"
 
 struct tt_event_t {
   atomic_int refs;           // the owner's, and one for each outstanding callback
@@ -68,13 +68,14 @@ tt_status_t tt_event_record(int device, int stream, bool timing, tt_event_t** ou
   tt_event_t* e = event_new(device, timing);
   if (!e) return tt_error(TT_RESOURCE_EXHAUSTED, "no host memory for an event");
   rt_lock();
+  tt_status_free(rt_defer_flush(RT_CUT_SYNC));  // a failure surfaces where a value is read
   int n = 0;
   tt_storage_t* head = &g_rt.devices[device].live;
-  for (tt_storage_t* s = head->next; s != head; s = s->next) n += s->cell && !s->cell->ready;
+  for (tt_storage_t* s = head->next; s != head; s = s->next) n += s->cell && !s->cell->ready && s->cell->buffer;
   e->cells = n ? tt_malloc((size_t)n * sizeof *e->cells) : NULL;
   if (e->cells) {
     for (tt_storage_t* s = head->next; s != head; s = s->next)
-      if (s->cell && !s->cell->ready) e->cells[e->n_cells++] = rt_cell_retain(s->cell);
+      if (s->cell && !s->cell->ready && s->cell->buffer) e->cells[e->n_cells++] = rt_cell_retain(s->cell);
   }
   rt_unlock();
   for (int i = 0; i < e->n_cells; i++) {

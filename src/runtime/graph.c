@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "cache/disk.h"
-#include "runtime/entry.h"
+#include "runtime/defer.h"
 
 struct tt_graph_t {
   hlo_builder_t* b;
@@ -273,47 +273,6 @@ tt_status_t tt_graph_text(tt_graph_t* g, char** out_text, size_t* out_len) {
 
 void tt_text_free(char* text) { tt_free(text); }
 
-// The executable of |text|: from memory, disk, or the compiler.
-static tt_status_t compile_text(int device, const tt_strbuf_t* text, tt_exe_t** out_exe) {
-  tt_strbuf_t key;
-  tt_strbuf_init(&key);
-  tt_strbuf_puts(&key, g_rt.environment);
-  tt_strbuf_printf(&key, "device %d\nprogram\n", device);
-  tt_strbuf_append(&key, text->data, text->len);
-  void* block = NULL;
-  const void *meta, *exe;
-  size_t meta_len, exe_len;
-  tt_status_t status = NULL;
-  *out_exe = NULL;
-  if (!key.failed && rt_disk_find(key.data, key.len, &block, &meta, &meta_len, &exe, &exe_len)) {
-    tt_compile_options_t options = {.device = device};
-    tt_status_free(tt_exe_deserialize(g_rt.client, exe, exe_len, &options, out_exe));
-    tt_free(block);
-    if (*out_exe) {
-      rt_lock();
-      RT_COUNT(disk_hits, 1);
-      rt_unlock();
-      tt_strbuf_deinit(&key);
-      return NULL;
-    }
-  }
-  status = rt_compile(device, text->data, text->len, "graph", out_exe);
-  if (!status && !key.failed && rt_disk_is_open()) {
-    void* bytes = NULL;
-    size_t len = 0;
-    tt_status_t serialized = tt_exe_serialize(*out_exe, &bytes, &len);
-    if (!serialized && rt_disk_store(key.data, key.len, NULL, 0, bytes, len)) {
-      rt_lock();
-      RT_COUNT(disk_writes, 1);
-      rt_unlock();
-    }
-    tt_status_free(serialized);
-    tt_free(bytes);
-  }
-  tt_strbuf_deinit(&key);
-  return status;
-}
-
 tt_status_t tt_graph_compile(tt_graph_t* g, tt_program_t** out_program) {
   *out_program = NULL;
   TT_TRY(rt_check_device(g->device));
@@ -339,7 +298,7 @@ tt_status_t tt_graph_compile(tt_graph_t* g, tt_program_t** out_program) {
     if (!e->operands) status = tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
     else if (e->n_operands) memcpy(e->operands, g->e->operands, (size_t)e->n_operands * sizeof *e->operands);
   }
-  if (!status && e->n_outputs) status = compile_text(g->device, &text, &e->exe);
+  if (!status && e->n_outputs) status = rt_compile_cached(g->device, &text, "graph", &e->exe);
   tt_strbuf_deinit(&text);
   if (status) {
     if (p) tt_free(p->donated);
@@ -456,6 +415,7 @@ tt_status_t tt_program_run(tt_program_t* p, int n_args, const tt_tensor_t* args,
     else status = rt_dense_cell(&args[i], &r.cells[i]);
   }
   rt_lock();
+  if (!status && rt_defer_pending()) status = rt_defer_flush(RT_CUT_OP);
   if (!status && e->exe) status = execute(&r, rng);
   if (!status) status = deliver(&r, results);
   for (int i = 0; i < n_args; i++) rt_cell_release(r.cells ? r.cells[i] : NULL);

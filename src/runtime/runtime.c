@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "cache/disk.h"
+#include "runtime/defer.h"
 
 rt_t g_rt = {.precision = HLO_PRECISION_HIGHEST};
 
@@ -71,6 +72,8 @@ static char* describe_environment(tt_client_t* client) {
   tt_strbuf_printf(&s, "stablehlo %s\n", v ? v : "?");
   const char* flags = getenv("XLA_FLAGS");
   tt_strbuf_printf(&s, "xla_flags %s\n", flags ? flags : "");
+  const char *always = tt_client_flags(client), *fast = tt_client_fast_flags(client);
+  tt_strbuf_printf(&s, "flags %s\nfast_flags %s\n", always ? always : "", fast ? fast : "");
   const char* libtpu = getenv("LIBTPU_INIT_ARGS");
   tt_strbuf_printf(&s, "libtpu_args %s\n", libtpu ? libtpu : "");
   if (s.failed) tt_strbuf_deinit(&s);
@@ -170,6 +173,17 @@ void tt_mode_set_default(tt_mode_t mode) { atomic_store(&g_default_mode, (int)mo
 tt_mode_t tt_mode_get(void) { return (tt_mode_t)(t_mode >= 0 ? t_mode : atomic_load_explicit(&g_default_mode, memory_order_relaxed)); }
 void tt_precision_set(int precision) { g_rt.precision = precision < 0 ? 0 : precision > 2 ? 2 : precision; }
 
+void rt_log(const char* format, ...) {
+  const char* verbose = getenv("TORCH_TPU_VERBOSE");
+  if (!verbose || !*verbose || *verbose == '0') return;
+  va_list args;
+  va_start(args, format);
+  fputs("torch_tpu: ", stderr);
+  vfprintf(stderr, format, args);
+  fputc('\n', stderr);
+  va_end(args);
+}
+
 // ---------------------------------------------------------------- counters
 static const char* const k_counter_names[] = {
 #define X(name) #name,
@@ -202,7 +216,7 @@ static tt_status_t await_live(int device) {
       rt_lock();
       tt_storage_t* head = &g_rt.devices[d].live;
       for (tt_storage_t* s = head->next; s != head && !cell; s = s->next)
-        if (s->cell && !s->cell->ready) cell = rt_cell_retain(s->cell);
+        if (s->cell && !s->cell->ready && !s->cell->pending) cell = rt_cell_retain(s->cell);
       rt_unlock();
       if (!cell) break;
       tt_status_t status = tt_pbuf_await(g_rt.client, cell->buffer);
@@ -221,8 +235,13 @@ tt_status_t tt_device_synchronize(int device) {
   TT_TRY(rt_check_device(device < 0 ? 0 : device));
   rt_lock();
   RT_COUNT(syncs, 1);
+  tt_status_t flushed = rt_defer_flush(RT_CUT_SYNC);
   rt_unlock();
   tt_status_t waited = await_live(device);
+  if (flushed) {
+    tt_status_free(waited);
+    waited = flushed;
+  }
   tt_status_t checks = rt_checks_drain();
   if (!checks) return waited;
   tt_status_free(waited);
@@ -231,6 +250,10 @@ tt_status_t tt_device_synchronize(int device) {
 
 void tt_runtime_shutdown(void) {
   if (!atomic_load(&g_is_open) || atomic_load(&g_bad_fork)) return;
+  rt_fused_stop();
+  rt_lock();
+  tt_status_free(rt_defer_flush(RT_CUT_SYNC));
+  rt_unlock();
   tt_status_free(await_live(-1));
 }
 

@@ -36,11 +36,14 @@ typedef struct rt_cell_t {
   int32_t refs;
   int16_t device;
   bool ready;                  // known to be computed
+  bool pending;                // recorded, not run yet: no buffer
+  uint64_t mark;               // (region, number in its wiring)
 } rt_cell_t;
 // A cell with one reference.
 rt_cell_t* rt_cell_create(tt_pbuf_t* buffer, const rt_layout_t* layout, int device);  // takes |buffer|; NULL: memory is out (buffer freed)
 static inline rt_cell_t* rt_cell_retain(rt_cell_t* cell) { cell->refs++; return cell; }
 void rt_cell_release(rt_cell_t* cell);  // accepts NULL
+void rt_cell_fulfil(rt_cell_t* cell, tt_pbuf_t* buffer);  // a pending cell gets its buffer (taken)
 
 // ---------------------------------------------------------------- storages
 struct tt_storage_t {
@@ -61,7 +64,9 @@ tt_storage_t* rt_storage_wrap(int device, size_t nbytes, rt_cell_t* cell);
 // ---------------------------------------------------------------- counters
 #define RT_COUNTERS(X)                                                                                                    \
   X(executions) X(compiles) X(lowerings) X(metas) X(traces) X(disk_hits) X(disk_writes) X(h2d) X(d2h) X(h2d_bytes)          \
-  X(d2h_bytes) X(syncs) X(signature_misses) X(signature_hits) X(scalar_uploads) X(donations) X(failed_checks) X(disk_rejects)
+  X(d2h_bytes) X(syncs) X(signature_misses) X(signature_hits) X(scalar_uploads) X(donations) X(failed_checks) X(disk_rejects)       \
+  X(recorded) X(regions_fused) X(regions_unfused) X(fused_compiles) X(fused_failures) X(cuts_read) X(cuts_sync) X(cuts_op) X(cuts_period)      \
+  X(cuts_limit) X(cuts_device) X(cuts_mode)
 typedef enum rt_counter_t {
 #define X(name) RT_C_##name,
   RT_COUNTERS(X)
@@ -104,6 +109,9 @@ void rt_lock(void);
 void rt_unlock(void);
 #define RT_COUNT(name, n) (g_rt.counters[RT_C_##name] += (n))
 
+// One line to the log, when TORCH_TPU_VERBOSE is set.
+void rt_log(const char* format, ...) TT_PRINTF(1, 2);
+
 // Fails when the runtime is not open, the process is a fork of the opener, or |device| does not exist.
 TT_MUST_USE tt_status_t rt_check_device(int device);
 // Turns a plugin's out-of-memory into ours with the report of the largest live storages. Takes and returns |status|.
@@ -124,6 +132,8 @@ void rt_scalar_cache_clear(void);
 // ---------------------------------------------------------------- pending checks (checks.c)
 // Takes |flag|; retains |entry|. May have to wait for older checks: their failure is returned.
 TT_MUST_USE tt_status_t rt_checks_push(tt_pbuf_t* flag, struct rt_entry_t* entry, const char* where);
+// The same under the lock; when the table is full the flag is dropped unread.
+void rt_checks_push_locked(tt_pbuf_t* flag, struct rt_entry_t* entry, const char* where);
 TT_MUST_USE tt_status_t rt_checks_drain(void);  // waits for all; the first failure is returned, the others dropped
 
 #endif  // TT_RUNTIME_RUNTIME_H_

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "base/alloc.h"
-#include "runtime/runtime.h"
+#include "runtime/defer.h"
 
 // ---------------------------------------------------------------- addresses
 // Addresses come from a reserved range that is never mapped readable: unique while in use, and a dereference by mistake
@@ -80,14 +80,22 @@ rt_cell_t* rt_cell_create(tt_pbuf_t* buffer, const rt_layout_t* layout, int devi
     return NULL;
   }
   *cell = (rt_cell_t){.buffer = buffer, .layout = layout, .refs = 1, .device = (int16_t)device};
-  account(device, layout->size_bytes);
+  if (buffer) account(device, layout->size_bytes);
   return cell;
+}
+
+void rt_cell_fulfil(rt_cell_t* cell, tt_pbuf_t* buffer) {
+  cell->buffer = buffer;
+  cell->pending = false;
+  account(cell->device, cell->layout->size_bytes);
 }
 
 void rt_cell_release(rt_cell_t* cell) {
   if (!cell || --cell->refs > 0) return;
-  account(cell->device, -cell->layout->size_bytes);
-  tt_pbuf_free(g_rt.client, cell->buffer);
+  if (cell->buffer) {
+    account(cell->device, -cell->layout->size_bytes);
+    tt_pbuf_free(g_rt.client, cell->buffer);
+  }
   cell->next_free = g_free_cells;
   g_free_cells = cell;
 }
@@ -168,14 +176,15 @@ void tt_storage_set_label(tt_storage_t* s, const char* label) {
 // The value as |numel| dense elements on the host; zeros when undefined. |out| has room for the cell's bytes.
 static tt_status_t read_all(tt_storage_t* s, unsigned char* out, size_t size) {
   rt_lock();
-  rt_cell_t* cell = s->cell ? rt_cell_retain(s->cell) : NULL;
+  tt_status_t status = s->cell && s->cell->pending ? rt_defer_flush(RT_CUT_READ) : NULL;
+  rt_cell_t* cell = s->cell && !status ? rt_cell_retain(s->cell) : NULL;
   rt_unlock();
+  if (status) return status;
   if (!cell) {
     memset(out, 0, size);
     return NULL;
   }
   size_t have = (size_t)cell->layout->size_bytes;
-  tt_status_t status = NULL;
   if (have == size) {
     status = tt_pbuf_to_host(g_rt.client, cell->buffer, out, size);
   } else {

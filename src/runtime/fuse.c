@@ -1,0 +1,424 @@
+// Fused programs: a region lowered node after node into one program, compiled in the background, cached by its wiring.
+#include <pthread.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "base/map.h"
+#include "runtime/defer.h"
+
+typedef struct source_t {
+  bool external;
+  bool is_rng;
+  uint8_t dtype;
+  int32_t index;            // of the external cell, or into the region's bits
+} source_t;
+
+typedef struct fused_out_t {
+  int32_t out;              // into the region's outs; -1: a check
+  int32_t node;             // of the check
+} fused_out_t;
+
+struct rt_fused_t {
+  tt_exe_t* exe;            // NULL: nothing is live, nothing to run
+  int n_sources, n_outs;
+  source_t* sources;
+  fused_out_t* outs;
+  tt_pbuf_t** buffers;      // scratch: operands, then outputs
+  bool* owned;
+};
+
+// What compiling needs of a region, without its values.
+typedef struct job_t {
+  struct job_t* next;
+  struct record_t* record;
+  int device, n_nodes, n_refs, n_outs, n_external;
+  rt_node_t* nodes;         // entries retained
+  int64_t* wires;
+  const rt_layout_t** external;
+  uint8_t* out_live;
+  uint8_t* external_dead;
+} job_t;
+
+typedef struct record_t {
+  int seen;
+  bool queued, failed;
+  rt_fused_t* fused;        // NULL: not ready
+} record_t;
+
+static tt_map_t g_records;
+enum { MAX_RECORDS = 4096, COMPILE_WHEN_SEEN = 2 };
+
+static pthread_mutex_t g_queue_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t g_queue_wake = PTHREAD_COND_INITIALIZER, g_queue_idle = PTHREAD_COND_INITIALIZER;
+static job_t *g_queue_head, **g_queue_tail = &g_queue_head;
+static bool g_worker_started, g_worker_busy;
+
+// ---------------------------------------------------------------- building (no lock)
+typedef struct fuse_t {
+  const job_t* job;
+  hlo_builder_t* b;
+  tt_emit_t e;
+  hlo_t* external;          // by number; NULL not read yet
+  hlo_t* outs;              // by number of the region's outs
+  int32_t* origin;          // by out: external cell it is the next value of, -1
+} fuse_t;
+
+static hlo_t wired(fuse_t* f, int64_t wire) {
+  if (wire == 0) return NULL;
+  if (wire % 2 == 0) return f->outs[wire / 2 - 1];
+  int n = (int)(wire / 2);
+  const rt_layout_t* l = f->job->external[n];
+  if (!f->external[n])
+    f->external[n] = tt_emit_operand(&f->e, (tt_operand_t){.kind = TT_OPERAND_BASE, .index = n}, l->dtype, l->rank, l->dims);
+  return f->external[n];
+}
+
+static tt_status_t emit_nodes(fuse_t* f) {
+  const job_t* job = f->job;
+  tt_arena_t* arena = hlo_builder_arena(f->b);
+  for (int i = 0; i < job->n_nodes; i++) {
+    const rt_node_t* n = &job->nodes[i];
+    const rt_entry_t* e = n->entry;
+    hlo_t* slots = tt_arena_alloc(arena, ((size_t)e->n_slots + 1) * sizeof *slots);
+    if (!slots) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+    for (int s = 0; s < e->n_slots; s++) slots[s] = wired(f, job->wires[n->first_ref + s]);
+    TT_TRY(rt_recipe_emit(e, &f->e, i, slots, f->outs + n->first_out));
+    for (int w = 0; w < e->n_writes; w++) {
+      if (e->writes[w].donated < 0) continue;
+      int64_t wire = job->wires[n->first_ref + e->writes[w].slot];
+      int32_t* origin = &f->origin[n->first_out + e->writes[w].output];
+      if (wire % 2) *origin = (int32_t)(wire / 2);
+      else if (wire) *origin = f->origin[wire / 2 - 1];
+    }
+  }
+  return hlo_builder_error(f->b);
+}
+
+static bool same_layout(const rt_layout_t* l, hlo_t v) {
+  if (l->dtype != v->dtype || l->rank != v->rank) return false;
+  for (int d = 0; d < v->rank; d++)
+    if (l->dims[d] != v->dims[d]) return false;
+  return true;
+}
+
+// Outputs of the program with the parameters they take over.
+static int choose_outputs(fuse_t* f, rt_fused_t* fused, hlo_t* results, int* aliases) {
+  const job_t* job = f->job;
+  int n = 0;
+  for (int i = 0; i < job->n_nodes; i++) {
+    const rt_node_t* node = &job->nodes[i];
+    for (int o = 0; o < node->entry->n_outputs; o++) {
+      int out = node->first_out + o;
+      bool check = o == node->entry->check_output;
+      if (!check && !job->out_live[out]) continue;
+      results[n] = f->outs[out];
+      aliases[n] = -1;
+      fused->outs[n] = (fused_out_t){check ? -1 : out, i};
+      int32_t origin = f->origin[out];
+      if (!check && origin >= 0 && job->external_dead[origin] && same_layout(job->external[origin], results[n])) {
+        for (int p = 0; p < f->e.n_operands; p++) {
+          if (f->e.operands[p].kind != TT_OPERAND_BASE || f->e.operands[p].index != origin) continue;
+          bool taken = false;
+          for (int k = 0; k < n; k++) taken |= aliases[k] == p;
+          if (!taken) aliases[n] = p;
+        }
+      }
+      n++;
+    }
+  }
+  return n;
+}
+
+// Where the program's parameters come from in a region of this shape.
+static tt_status_t trace_sources(const fuse_t* f, rt_fused_t* fused) {
+  for (int p = 0; p < f->e.n_operands; p++) {
+    tt_operand_t o = f->e.operands[p];
+    source_t* s = &fused->sources[p];
+    if (o.kind == TT_OPERAND_BASE) {
+      *s = (source_t){.external = true, .index = o.index};
+      continue;
+    }
+    bool by_index = o.kind == TT_OPERAND_SCALAR || o.kind == TT_OPERAND_RNG;
+    const rt_node_t* n = &f->job->nodes[by_index ? o.index : o.arg];
+    if (by_index) o.index = 0;
+    else o.arg = 0;
+    int32_t bits = n->first_bits;
+    bool found = false;
+    for (int i = 0; i < n->entry->n_operands && !found; i++) {
+      const tt_operand_t* own = &n->entry->operands[i];
+      if (own->kind == TT_OPERAND_BASE) continue;
+      found = own->kind == o.kind && own->dtype == o.dtype && own->arg == o.arg && own->index == o.index && own->elem == o.elem;
+      if (!found) bits++;
+    }
+    if (!found) return tt_error(TT_INTERNAL, "%s: lowered again it wants another operand", n->entry->op_name);
+    *s = (source_t){.index = bits, .is_rng = o.kind == TT_OPERAND_RNG,
+                    .dtype = (uint8_t)(o.kind == TT_OPERAND_DIGIT ? TT_I64 : (tt_dtype_t)o.dtype)};
+  }
+  return NULL;
+}
+
+static void fused_free(rt_fused_t* f) {
+  if (!f) return;
+  tt_exe_release(f->exe);
+  tt_free(f->sources);
+  tt_free(f->outs);
+  tt_free(f->buffers);
+  tt_free(f->owned);
+  tt_free(f);
+}
+
+static tt_status_t build(const job_t* job, rt_fused_t** out_fused) {
+  *out_fused = NULL;
+  fuse_t f = {.job = job, .b = hlo_builder_create()};
+  rt_fused_t* fused = tt_calloc(1, sizeof *fused);
+  tt_strbuf_t text;
+  tt_strbuf_init(&text);
+  tt_status_t status = f.b && fused ? NULL : tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  if (!status) {
+    tt_emit_init(&f.e, f.b, g_rt.caps);
+    tt_arena_t* arena = hlo_builder_arena(f.b);
+    size_t outs = (size_t)job->n_outs + 1;
+    f.external = tt_arena_alloc(arena, ((size_t)job->n_external + 1) * sizeof *f.external);
+    f.outs = tt_arena_alloc(arena, outs * sizeof *f.outs);
+    f.origin = tt_arena_alloc(arena, outs * sizeof *f.origin);
+    if (!f.external || !f.outs || !f.origin) status = tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+    for (size_t i = 0; !status && i < outs; i++) f.origin[i] = -1;
+  }
+  if (!status) status = emit_nodes(&f);
+  if (!status) {
+    size_t room = (size_t)job->n_outs + 1, operands = (size_t)f.e.n_operands + 1;
+    hlo_t* results = tt_arena_alloc(hlo_builder_arena(f.b), room * sizeof *results);
+    int* aliases = tt_arena_alloc(hlo_builder_arena(f.b), room * sizeof *aliases);
+    fused->outs = tt_calloc(room, sizeof *fused->outs);
+    fused->sources = tt_calloc(operands, sizeof *fused->sources);
+    fused->buffers = tt_calloc(room + operands, sizeof *fused->buffers);
+    fused->owned = tt_calloc(operands, sizeof *fused->owned);
+    if (!results || !aliases || !fused->outs || !fused->sources || !fused->buffers || !fused->owned)
+      status = tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+    if (!status) {
+      fused->n_sources = f.e.n_operands;
+      fused->n_outs = choose_outputs(&f, fused, results, aliases);
+      status = trace_sources(&f, fused);
+    }
+    if (!status && fused->n_outs) status = hlo_print(f.b, fused->n_outs, results, aliases, &text);
+  }
+  if (!status && fused->n_outs) status = rt_compile_cached(job->device, &text, "fused region", &fused->exe);
+  tt_strbuf_deinit(&text);
+  hlo_builder_destroy(f.b);
+  if (status) fused_free(fused);
+  else *out_fused = fused;
+  return status;
+}
+
+// ---------------------------------------------------------------- the compiling thread
+static void job_free(job_t* job) {
+  rt_lock();
+  for (int i = 0; i < job->n_nodes; i++) rt_entry_release(job->nodes[i].entry);
+  rt_unlock();
+  tt_free(job->nodes);
+  tt_free(job->wires);
+  tt_free(job->external);
+  tt_free(job->out_live);
+  tt_free(job->external_dead);
+  tt_free(job);
+}
+
+static void* worker(void* unused) {
+  (void)unused;
+  pthread_mutex_lock(&g_queue_lock);
+  for (;;) {
+    while (!g_queue_head) {
+      g_worker_busy = false;
+      pthread_cond_broadcast(&g_queue_idle);
+      pthread_cond_wait(&g_queue_wake, &g_queue_lock);
+    }
+    job_t* job = g_queue_head;
+    g_queue_head = job->next;
+    if (!g_queue_head) g_queue_tail = &g_queue_head;
+    g_worker_busy = true;
+    pthread_mutex_unlock(&g_queue_lock);
+    rt_fused_t* fused = NULL;
+    // A region that cannot be fused keeps running node by node: slower, never wrong.
+    tt_status_t status = build(job, &fused);
+    rt_lock();
+    job->record->fused = fused;
+    job->record->failed = status != NULL;
+    if (status) RT_COUNT(fused_failures, 1);
+    else RT_COUNT(fused_compiles, 1);
+    rt_unlock();
+    if (status) rt_log("a region of %d operations could not be fused: %s", job->n_nodes, tt_status_message(status));
+    tt_status_free(status);
+    job_free(job);
+    pthread_mutex_lock(&g_queue_lock);
+  }
+  return NULL;
+}
+
+void rt_fused_wait(void) {
+  pthread_mutex_lock(&g_queue_lock);
+  while (g_queue_head || g_worker_busy) pthread_cond_wait(&g_queue_idle, &g_queue_lock);
+  pthread_mutex_unlock(&g_queue_lock);
+}
+
+void rt_fused_stop(void) {
+  pthread_mutex_lock(&g_queue_lock);
+  job_t* dropped = g_queue_head;
+  g_queue_head = NULL;
+  g_queue_tail = &g_queue_head;
+  pthread_mutex_unlock(&g_queue_lock);
+  while (dropped) {
+    job_t* next = dropped->next;
+    job_free(dropped);
+    dropped = next;
+  }
+  rt_fused_wait();
+}
+
+static bool enqueue(job_t* job) {
+  pthread_mutex_lock(&g_queue_lock);
+  if (!g_worker_started) {
+    pthread_t thread;
+    g_worker_started = pthread_create(&thread, NULL, worker, NULL) == 0;
+    if (g_worker_started) pthread_detach(thread);
+  }
+  bool ok = g_worker_started;
+  if (ok) {
+    job->next = NULL;
+    *g_queue_tail = job;
+    g_queue_tail = &job->next;
+    g_worker_busy = true;
+    pthread_cond_signal(&g_queue_wake);
+  }
+  pthread_mutex_unlock(&g_queue_lock);
+  return ok;
+}
+
+// ---------------------------------------------------------------- liveness and lookup (under the lock)
+// Which pending results somebody outside the region can reach, and which outside values die with it.
+static bool liveness(const rt_region_t* r, uint8_t* out_live, uint8_t* external_dead) {
+  size_t n = (size_t)r->n_outs + (size_t)r->n_external + 1;
+  int32_t* uses = tt_calloc(n, sizeof *uses);
+  if (!uses) return false;
+  int32_t* external_uses = uses + r->n_outs;
+  for (int i = 0; i < r->n_refs; i++) {
+    int64_t wire = r->wires[i];
+    if (wire % 2) external_uses[wire / 2]++;
+    else if (wire) uses[wire / 2 - 1]++;
+  }
+  for (int i = 0; i < r->n_outs; i++) out_live[i] = r->outs[i] && r->outs[i]->refs > 1 + uses[i];
+  for (int i = 0; i < r->n_external; i++) external_dead[i] = r->external[i]->refs == external_uses[i];
+  tt_free(uses);
+  return true;
+}
+
+static void* copy_of(const void* data, size_t n) {
+  void* p = tt_malloc(n + 1);
+  if (p && n) memcpy(p, data, n);
+  return p;
+}
+
+static job_t* job_create(const rt_region_t* r, record_t* record, const uint8_t* out_live, const uint8_t* external_dead) {
+  job_t* job = tt_calloc(1, sizeof *job);
+  if (!job) return NULL;
+  *job = (job_t){.record = record, .device = r->device, .n_nodes = r->n_nodes, .n_refs = r->n_refs, .n_outs = r->n_outs,
+                 .n_external = r->n_external};
+  job->nodes = copy_of(r->nodes, (size_t)r->n_nodes * sizeof *r->nodes);
+  job->wires = copy_of(r->wires, (size_t)r->n_refs * sizeof *r->wires);
+  job->external = tt_malloc(((size_t)r->n_external + 1) * sizeof *job->external);
+  job->out_live = copy_of(out_live, (size_t)r->n_outs);
+  job->external_dead = copy_of(external_dead, (size_t)r->n_external);
+  if (!job->nodes || !job->wires || !job->external || !job->out_live || !job->external_dead) {
+    job->n_nodes = 0;
+    tt_free(job->nodes), tt_free(job->wires), tt_free(job->external), tt_free(job->out_live), tt_free(job->external_dead);
+    tt_free(job);
+    return NULL;
+  }
+  for (int i = 0; i < r->n_nodes; i++) job->nodes[i].entry->refs++;
+  for (int i = 0; i < r->n_external; i++) job->external[i] = r->external[i]->layout;
+  return job;
+}
+
+static record_t* record_for(rt_region_t* r) {
+  uint64_t hash = tt_hash64(r->key.data, r->key.len, 0);
+  record_t* record = tt_map_find(&g_records, hash, r->key.data, r->key.len);
+  if (record || g_records.count >= MAX_RECORDS) return record;
+  record = tt_calloc(1, sizeof *record + r->key.len);
+  if (!record) return NULL;
+  char* key = (char*)(record + 1);
+  memcpy(key, r->key.data, r->key.len);
+  if (!tt_map_put(&g_records, hash, key, r->key.len, record)) {
+    tt_free(record);
+    return NULL;
+  }
+  // The key names entries by address: they stay as long as the record does.
+  for (int i = 0; i < r->n_nodes; i++) r->nodes[i].entry->refs++;
+  return record;
+}
+
+const rt_fused_t* rt_fused_find(rt_region_t* r) {
+  if (r->n_nodes < 2) return NULL;  // one operation is a program already
+  size_t outs = (size_t)r->n_outs, externals = (size_t)r->n_external;
+  uint8_t* flags = tt_malloc(outs + externals + 1);
+  if (!flags) return NULL;
+  const rt_fused_t* found = NULL;
+  record_t* record = NULL;
+  if (liveness(r, flags, flags + outs)) {
+    tt_strbuf_append(&r->key, flags, outs + externals);
+    if (!r->key.failed) record = record_for(r);
+  }
+  if (record) {
+    found = record->fused;
+    record->seen++;
+    if (!found && !record->queued && record->seen >= COMPILE_WHEN_SEEN) {
+      job_t* job = job_create(r, record, flags, flags + outs);
+      if (job && !enqueue(job)) {
+        rt_unlock();
+        job_free(job);
+        rt_lock();
+      } else if (job) {
+        record->queued = true;
+      }
+    }
+  }
+  tt_free(flags);
+  return found;
+}
+
+// ---------------------------------------------------------------- running (under the lock)
+tt_status_t rt_fused_run(const rt_fused_t* f, rt_region_t* r) {
+  RT_COUNT(regions_fused, 1);
+  if (!f->exe) return NULL;
+  tt_status_t status = NULL;
+  rt_scalar_begin();
+  int filled = 0;
+  for (; filled < f->n_sources && !status; filled++) {
+    const source_t* s = &f->sources[filled];
+    f->owned[filled] = false;
+    if (s->external) {
+      f->buffers[filled] = r->external[s->index]->buffer;
+      if (!f->buffers[filled]) status = tt_error(TT_FAILED_PRECONDITION, "a value this depends on could not be computed");
+    } else if (s->is_rng) {
+      const int64_t two = 2;
+      f->owned[filled] = true;
+      status = tt_pbuf_from_host(g_rt.client, r->device, TT_U64, 1, &two, r->bits[s->index].data, TT_HOST_COPY, NULL, NULL,
+                                 &f->buffers[filled]);
+    } else {
+      status = rt_scalar_buffer(r->device, (tt_dtype_t)s->dtype, r->bits[s->index].data, &f->buffers[filled], &f->owned[filled]);
+    }
+    if (status) break;
+  }
+  tt_pbuf_t** outputs = f->buffers + f->n_sources;
+  if (!status) status = tt_exe_run(f->exe, f->n_sources, f->buffers, 0, NULL, outputs, NULL);
+  for (int i = 0; i < filled; i++)
+    if (f->owned[i]) tt_pbuf_free(g_rt.client, f->buffers[i]);
+  if (status) return tt_status_annotate(status, "a fused region of %d operations", r->n_nodes);
+  RT_COUNT(executions, 1);
+  for (int i = 0; i < f->n_outs; i++) {
+    const fused_out_t* o = &f->outs[i];
+    const rt_node_t* n = &r->nodes[o->node];
+    if (o->out >= 0) rt_cell_fulfil(r->outs[o->out], outputs[i]);
+    else rt_checks_push_locked(outputs[i], n->entry, n->where >= 0 ? r->text.data + n->where : "");
+  }
+  return NULL;
+}
