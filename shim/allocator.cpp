@@ -13,6 +13,10 @@ namespace tt {
 
 void storage_deleter(void* context) { tt_storage_release(static_cast<tt_storage_t*>(context)); }
 
+void raise_foreign_storage() {
+  TORCH_CHECK(false, "this tensor's memory does not belong to torch_tpu, whose tensors cannot be made from addresses");
+}
+
 static c10::Device device_at(int index) { return c10::Device(kTpu, static_cast<c10::DeviceIndex>(index)); }
 
 static c10::DataPtr data_of(tt_storage_t* storage, int device) {
@@ -201,6 +205,12 @@ at::Tensor& set_tensor(at::Tensor& result, const at::Tensor& source) {
 
 void record_stream(at::Tensor&, c10::Stream) {}
 
+// Lets `module.to()` put the new data into the parameter that is there, so that parameters which are shared stay so.
+bool has_compatible_shallow_copy_type(const at::Tensor& self, const at::Tensor& from) {
+  auto dense = [](const at::Tensor& t) { return t.layout() == at::kStrided && (t.device().type() == kTpu || t.is_cpu()); };
+  return dense(self) && dense(from);
+}
+
 }  // namespace
 
 c10::DeviceAllocator* allocator() { return &the_allocator(); }
@@ -253,6 +263,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("unfold", TORCH_FN(at::native::unfold));
   m.impl("view_as_real", TORCH_FN(at::native::view_as_real));
   m.impl("view_as_complex", TORCH_FN(at::native::view_as_complex));
+  m.impl("_has_compatible_shallow_copy_type", TORCH_FN(has_compatible_shallow_copy_type));
   m.impl("is_set_to", TORCH_FN(at::native::is_set_to));
 }
 

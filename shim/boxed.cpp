@@ -69,11 +69,12 @@ class MetaTwins {
   at::Tensor of(const at::Tensor& t) {
     if (!t.defined()) return t;
     const c10::TensorImpl* impl = t.unsafeGetTensorImpl();
+    // A Python number stays on the CPU, as PyTorch's own meta calls have it; kernels written in Python insist on that.
+    if (impl->is_wrapped_number()) return t;
     auto twin = at::detail::make_tensor<c10::TensorImpl>(storage(impl->unsafe_storage()),
                                                         c10::DispatchKeySet(c10::DispatchKey::Meta), impl->dtype());
     c10::TensorImpl* m = twin.unsafeGetTensorImpl();
     m->set_sizes_and_strides(impl->sizes(), impl->strides(), impl->storage_offset());
-    if (impl->is_wrapped_number()) m->set_wrapped_number(true);
     if (impl->is_conj()) twin._set_conj(true);
     if (impl->is_neg()) twin._set_neg(true);
     return twin;
@@ -189,11 +190,94 @@ static void push_meta_value(void* sink, const c10::IValue& v) {
   }
 }
 
+// For an out= call whose outputs have other shapes than the op gives: pushes the wanted ones. The out= kernel is asked
+// only about outputs that fit, so that nobody warns of resizing meta tensors.
+static bool infer_resize(Call& call, void* sink) {
+  const Overload& o = call.overload;
+  torch::jit::Stack stack = meta_arguments(call, true);
+  o.functional->redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
+  std::vector<at::Tensor> wanted, outs;
+  auto flatten = [](const c10::IValue& v, std::vector<at::Tensor>* out) {
+    if (v.isTensor()) {
+      out->push_back(v.toTensor());
+    } else if (v.isList()) {
+      for (const auto& e : v.toListRef()) out->push_back(e.isNone() ? at::Tensor() : e.toTensor());
+    }
+  };
+  for (const auto& v : stack) flatten(v, &wanted);
+  for (int i = o.n_schema_args - o.n_outs; i < o.n_schema_args; i++) flatten(call.arg(i), &outs);
+  if (wanted.size() != outs.size()) return false;
+  bool fits = true;
+  for (size_t i = 0; i < outs.size(); i++) fits &= !outs[i].defined() || !wanted[i].defined() || outs[i].sizes() == wanted[i].sizes();
+  if (fits) return false;
+  for (size_t i = 0; i < outs.size(); i++) {
+    // The outputs' own dtypes: they are kept.
+    push_meta(sink, wanted[i].defined() && outs[i].defined() ? wanted[i].to(outs[i].scalar_type()) : wanted[i]);
+  }
+  return true;
+}
+
+// The same call on zeros on the CPU: only there do all ops speak PyTorch's own words. Throws what it throws, if it does.
+static void raise_in_cpu_words(const Call& call) {
+  const Overload& o = call.overload;
+  int64_t bytes = 0;
+  auto host = [&bytes](const at::Tensor& t) {
+    if (!t.defined() || t.device().type() != kTpu) return t;
+    bytes += static_cast<int64_t>(t.numel() * t.element_size());
+    TORCH_CHECK(bytes < (int64_t{1} << 26), "too large to ask");
+    return at::empty_strided(t.sizes(), t.strides(), t.options().device(at::kCPU)).zero_();
+  };
+  torch::jit::Stack stack;
+  try {
+    for (int i = 0; i < o.n_schema_args; i++) {
+      const c10::IValue& v = call.arg(i);
+      if (v.isTensor()) {
+        stack.emplace_back(host(v.toTensor()));
+      } else if (v.isTensorList()) {
+        c10::List<at::Tensor> list;
+        for (const auto& e : v.toListRef()) list.push_back(host(e.toTensor()));
+        stack.emplace_back(std::move(list));
+      } else if (v.isDevice()) {
+        stack.emplace_back(c10::Device(c10::kCPU));
+      } else if (v.isGenerator()) {
+        stack.emplace_back();
+      } else if (v.isOptionalTensorList()) {
+        c10::List<std::optional<at::Tensor>> list;
+        for (const auto& e : v.toListRef()) list.push_back(e.isNone() ? std::optional<at::Tensor>() : host(e.toTensor()));
+        stack.emplace_back(std::move(list));
+      } else {
+        stack.push_back(v);
+      }
+    }
+  } catch (...) {
+    return;
+  }
+  o.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+}
+
+static bool is_not_implemented(PyObject* type) {
+  pybind11::gil_scoped_acquire gil;
+  return PyErr_GivenExceptionMatches(type, PyExc_NotImplementedError) != 0;
+}
+
+static void keep_error(Call& call) {
+  call.error = std::current_exception();
+  try {
+    InferScope scope;
+    raise_in_cpu_words(call);
+  } catch (const c10::NotImplementedError&) {
+  } catch (const c10::Error&) {
+    call.error = std::current_exception();
+  } catch (...) {
+  }
+}
+
 tt_status_t infer(void* p, const tt_op_t*, void* sink) {
   Call& call = *static_cast<Call*>(p);
   const Overload& o = call.overload;
   try {
     InferScope scope;
+    if (o.variant == TT_OUT && o.functional && infer_resize(call, sink)) return nullptr;
     torch::jit::Stack stack = meta_arguments(call, false);
     torch::jit::Stack outs;
     if (o.variant == TT_OUT) outs.assign(stack.end() - o.n_outs, stack.end());
@@ -209,17 +293,13 @@ tt_status_t infer(void* p, const tt_op_t*, void* sink) {
   } catch (const c10::NotImplementedError& e) {
     return tt_status_create(TT_DECLINED, e.what_without_backtrace());
   } catch (python_error& e) {
-    pybind11::gil_scoped_acquire gil;
-    if (PyErr_GivenExceptionMatches(e.type, PyExc_NotImplementedError)) {
-      return tt_status_create(TT_DECLINED, "its meta kernel is not implemented");
-    }
-    call.error = std::current_exception();
+    if (is_not_implemented(e.type)) return tt_status_create(TT_DECLINED, "its meta kernel is not implemented");
+    keep_error(call);
   } catch (pybind11::error_already_set& e) {
-    pybind11::gil_scoped_acquire gil;
-    if (e.matches(PyExc_NotImplementedError)) return tt_status_create(TT_DECLINED, "its meta kernel is not implemented");
-    call.error = std::current_exception();
+    if (is_not_implemented(e.type().ptr())) return tt_status_create(TT_DECLINED, "its meta kernel is not implemented");
+    keep_error(call);
   } catch (...) {
-    call.error = std::current_exception();
+    keep_error(call);
   }
   return tt_status_create(TT_CANCELLED, "raised by the meta kernel");
 }
@@ -341,6 +421,10 @@ void run(Overload& o, torch::jit::Stack* stack) {
     call.pack();
     if (C10_UNLIKELY(call.host != nullptr) && (call.host_written || !o.takes_host)) {
       raise_two_devices(c10::Device(kTpu, static_cast<c10::DeviceIndex>(call.device)), call.host->device());
+    }
+    if (C10_UNLIKELY(call.lazy_written)) {
+      run_on_cpu(o, stack, "it writes to a tensor whose conjugate or negative bit is set");
+      return;
     }
     Results results;
     tt_status_t status = tt_dispatch(o.op, call.device, call.values, &call, results.get());

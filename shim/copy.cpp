@@ -128,6 +128,16 @@ void from_host(const at::Tensor& dst, const at::Tensor& src) {
 
 }  // namespace
 
+at::Tensor resolve_bits(const at::Tensor& tensor) {
+  at::Tensor out = tensor;
+  bool conj = out.is_conj(), neg = out.is_neg();
+  if (conj) out = out.conj();
+  if (neg) out = out._neg_view();
+  if (conj) out = at::_conj_physical(out);
+  if (neg) out = at::neg(out);
+  return out;
+}
+
 at::Tensor& copy_(at::Tensor& dst_in, const at::Tensor& src_in, bool non_blocking) {
   if (dst_in.is_same(src_in)) return dst_in;
   at::Tensor dst = dst_in, src = src_in;
@@ -156,6 +166,7 @@ at::Tensor& copy_(at::Tensor& dst_in, const at::Tensor& src_in, bool non_blockin
     dst = dst._neg_view();
     src = src._neg_view();
   }
+  if (is_tpu(src)) src = resolve_bits(src);
   if (!is_tpu(src)) {
     from_host(dst, src);
   } else if (!is_tpu(dst)) {
@@ -182,8 +193,9 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
 at::Scalar local_scalar_dense(const at::Tensor& self) {
   TORCH_CHECK(self.numel() == 1, "a Tensor with ", self.numel(), " elements cannot be converted to Scalar");
   at::Tensor host = at::detail::empty_cpu({}, self.scalar_type());
+  at::Tensor one = resolve_bits(self.dim() == 0 ? self : self.reshape({}));
   tt_tensor_t t;
-  describe(self.dim() == 0 ? self : self.reshape({}), &t);
+  describe(one, &t);
   ok(tt_copy_to_host(&t, host.mutable_data_ptr()));
   return host.item();
 }

@@ -27,8 +27,15 @@ py::object to_python(const c10::IValue& v, const c10::TypePtr& type_in) {
     case c10::TypeKind::ScalarTypeType: return py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(torch::getTHPDtype(v.toScalarType())));
     case c10::TypeKind::LayoutType: return py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(torch::getTHPLayout(v.toLayout())));
     case c10::TypeKind::MemoryFormatType: return py::reinterpret_steal<py::object>(torch::utils::getTHPMemoryFormat(v.toMemoryFormat()));
+    // Tensors by themselves: the JIT's conversion turns wrapped numbers into Python numbers, which meta tensors have not.
+    case c10::TypeKind::TensorType: return py::cast(v.toTensor());
+    case c10::TypeKind::ListType: break;
     default: return torch::jit::toPyObject(v);
   }
+  if (kind_of(type) != Kind::Tensors) return torch::jit::toPyObject(v);
+  py::list out;
+  for (const auto& e : v.toListRef()) out.append(e.isNone() ? py::object(py::none()) : py::cast(e.toTensor()));
+  return std::move(out);
 }
 
 class Program {

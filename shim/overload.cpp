@@ -193,12 +193,16 @@ void relate(const OperatorHandle& handle, std::string* out_row, tt_variant_t* ou
   *out_variant = r.variant;
 }
 
-const FunctionSchema* functional_schema(const std::string& row) {
+static std::optional<OperatorHandle> functional_handle(const std::string& row) {
   size_t dot = row.find('.');
   std::string base = row.substr(0, dot);
   c10::OperatorName name(base.find("::") == std::string::npos ? "aten::" + base : base,
                          dot == std::string::npos ? "" : row.substr(dot + 1));
-  auto h = c10::Dispatcher::singleton().findSchema(name);
+  return c10::Dispatcher::singleton().findSchema(name);
+}
+
+const FunctionSchema* functional_schema(const std::string& row) {
+  auto h = functional_handle(row);
   return h ? &h->schema() : nullptr;
 }
 
@@ -216,6 +220,7 @@ Overload::Overload(const OperatorHandle& handle_in) : handle(handle_in) {
     while (first_out > 0 && is_out(s.arguments()[first_out - 1])) first_out--;
     n_outs = n_schema_args - static_cast<int>(first_out);
     for (size_t i = first_out; i < s.arguments().size(); i++) r.at.push_back(static_cast<int8_t>(i));
+    functional = functional_handle(row);
   }
   TORCH_CHECK(r.at.size() <= TT_MAX_ARGS, full_name_, ": too many arguments");
   n_args = static_cast<int>(r.at.size());

@@ -51,6 +51,16 @@ void Call::pack_tensor(const at::Tensor& tensor, tt_tensor_t* out, bool written)
     if (impl->dim() != 0 || written) host = &tensor;
     host_written |= written;
   }
+  if (C10_UNLIKELY(impl->key_set().has_any(c10::DispatchKeySet({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative})))) {
+    // PyTorch resolves the bits before most ops; what lets them through (mm, …) gets values here.
+    if (written) {
+      lazy_written = true;
+    } else {
+      keep.push_back(std::make_unique<at::Tensor>(resolve_bits(tensor)));
+      describe(*keep.back(), out);
+      return;
+    }
+  }
   describe(tensor, out);
 }
 
@@ -215,7 +225,7 @@ void Call::pack_value(const c10::IValue& value, Kind kind, bool written, tt_valu
 void Call::pack() {
   device = -1;
   host = nullptr;
-  host_written = false;
+  host_written = lazy_written = false;
   static const c10::IValue none;
   for (int i = 0; i < overload.n_args; i++) {
     int position = overload.at[i];

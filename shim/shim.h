@@ -51,9 +51,13 @@ c10::ScalarType scalar_type_of(tt_dtype_t dtype);
 // ---------------------------------------------------------------- storages (allocator.cpp)
 void storage_deleter(void* context);
 c10::DeviceAllocator* allocator();
+[[noreturn]] void raise_foreign_storage();
 inline tt_storage_t* storage_of(const c10::TensorImpl* impl) {
   const auto& storage = impl->unsafe_storage();
-  return storage ? static_cast<tt_storage_t*>(storage.unsafeGetStorageImpl()->data_ptr().get_context()) : nullptr;
+  if (C10_UNLIKELY(!storage)) return nullptr;
+  const c10::DataPtr& data = storage.unsafeGetStorageImpl()->data_ptr();
+  if (C10_UNLIKELY(data.get_deleter() != &storage_deleter && data.get_context() != nullptr)) raise_foreign_storage();
+  return static_cast<tt_storage_t*>(data.get_context());
 }
 // Takes the reference to |storage|.
 at::Tensor tensor_of(tt_storage_t* storage, tt_dtype_t dtype, c10::IntArrayRef sizes, c10::IntArrayRef strides, int device);
@@ -62,6 +66,7 @@ void describe(const at::Tensor& tensor, tt_tensor_t* out);  // |out| borrows fro
 at::Tensor empty_on(int device, c10::IntArrayRef sizes, c10::ScalarType dtype);
 
 // ---------------------------------------------------------------- copies (copy.cpp)
+at::Tensor resolve_bits(const at::Tensor& tensor);  // conjugate and negative bits made values
 at::Tensor& copy_(at::Tensor& dst, const at::Tensor& src, bool non_blocking);
 
 // ---------------------------------------------------------------- overloads (overload.cpp)
@@ -86,6 +91,7 @@ struct Overload {
   std::vector<int8_t> returns;         // kFresh, or the schema position of the argument returned
   std::vector<uint8_t> return_is_list;
   int8_t indices_arg = -1;             // Tensor?[] indices whose masks are expanded and whose host tensors are moved
+  std::optional<c10::OperatorHandle> functional;  // OUT: the sibling that allocates
   bool is_view = false;                // returns an alias without writing
   bool takes_host = false;             // host tensors with dimensions are welcome
   std::atomic<int64_t> fallbacks{0};
@@ -131,8 +137,9 @@ struct Call {
   int device = -1;
   const at::Tensor* host = nullptr;    // a host tensor with dimensions: an error unless the row takes them
   bool host_written = false;
+  bool lazy_written = false;           // a written tensor has a conjugate or negative bit
   std::exception_ptr error;            // what a callback threw; rethrown when the dispatch has returned
-  c10::SmallVector<at::Tensor, 2> keep;
+  std::vector<std::unique_ptr<at::Tensor>> keep;
   Bump memory;
   tt_value_t values[TT_MAX_ARGS];
 

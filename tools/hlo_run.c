@@ -27,7 +27,9 @@ typedef struct options_t {
 } options_t;
 
 static int usage(void) {
-  fprintf(stderr, "usage: hlo_run [--tpu TOPOLOGY] [--flags F] [--input I=V,V] [--device N] [--max N] [--time N] PLUGIN FILE\n");
+  fprintf(
+      stderr,
+      "usage: hlo_run [--tpu TOPOLOGY] [--flags F] [--input I=V,V] [--device N] [--max N] [--time N] PLUGIN FILE\n");
   return 2;
 }
 
@@ -122,15 +124,35 @@ static void store(void* data, size_t i, tt_dtype_t d, double v) {
   uint16_t h;
   uint8_t b;
   switch (d) {
-    case TT_BOOL: b = v != 0; memcpy(p, &b, 1); break;
+    case TT_BOOL:
+      b = v != 0;
+      memcpy(p, &b, 1);
+      break;
     case TT_F32: memcpy(p, &f, 4); break;
     case TT_F64: memcpy(p, &v, 8); break;
-    case TT_BF16: h = f32_to_bf16(f); memcpy(p, &h, 2); break;
-    case TT_F16: h = (uint16_t)double_to_small(v, d); memcpy(p, &h, 2); break;
-    case TT_C64: memcpy(p, &f, 4); memset(p + 4, 0, 4); break;
-    case TT_C128: memcpy(p, &v, 8); memset(p + 8, 0, 8); break;
-    case TT_F8E5M2: case TT_F8E4M3FN: case TT_F8E5M2FNUZ: case TT_F8E4M3FNUZ:
-      b = (uint8_t)double_to_small(v, d); memcpy(p, &b, 1); break;
+    case TT_BF16:
+      h = f32_to_bf16(f);
+      memcpy(p, &h, 2);
+      break;
+    case TT_F16:
+      h = (uint16_t)double_to_small(v, d);
+      memcpy(p, &h, 2);
+      break;
+    case TT_C64:
+      memcpy(p, &f, 4);
+      memset(p + 4, 0, 4);
+      break;
+    case TT_C128:
+      memcpy(p, &v, 8);
+      memset(p + 8, 0, 8);
+      break;
+    case TT_F8E5M2:
+    case TT_F8E4M3FN:
+    case TT_F8E5M2FNUZ:
+    case TT_F8E4M3FNUZ:
+      b = (uint8_t)double_to_small(v, d);
+      memcpy(p, &b, 1);
+      break;
     default: memcpy(p, &n, tt_dtype_size(d)); break;  // integers, little endian
   }
 }
@@ -146,13 +168,33 @@ static void print_element(const void* data, size_t i, tt_dtype_t d) {
   memcpy(&n, p, size < 8 ? size : 8);
   switch (d) {
     case TT_BOOL: printf("%s", n ? "true" : "false"); break;
-    case TT_F32: memcpy(f, p, 4); printf("%.9g", (double)f[0]); break;
-    case TT_F64: memcpy(g, p, 8); printf("%.17g", g[0]); break;
-    case TT_C64: memcpy(f, p, 8); printf("(%.9g,%.9g)", (double)f[0], (double)f[1]); break;
-    case TT_C128: memcpy(g, p, 16); printf("(%.17g,%.17g)", g[0], g[1]); break;
-    case TT_BF16: memcpy(&h, p, 2); w = (uint32_t)h << 16; memcpy(f, &w, 4); printf("%g", (double)f[0]); break;
-    case TT_F16: case TT_F8E5M2: case TT_F8E4M3FN: case TT_F8E5M2FNUZ: case TT_F8E4M3FNUZ:
-      printf("%g", small_to_double((unsigned)n & (size == 1 ? 0xffu : 0xffffu), d)); break;
+    case TT_F32:
+      memcpy(f, p, 4);
+      printf("%.9g", (double)f[0]);
+      break;
+    case TT_F64:
+      memcpy(g, p, 8);
+      printf("%.17g", g[0]);
+      break;
+    case TT_C64:
+      memcpy(f, p, 8);
+      printf("(%.9g,%.9g)", (double)f[0], (double)f[1]);
+      break;
+    case TT_C128:
+      memcpy(g, p, 16);
+      printf("(%.17g,%.17g)", g[0], g[1]);
+      break;
+    case TT_BF16:
+      memcpy(&h, p, 2);
+      w = (uint32_t)h << 16;
+      memcpy(f, &w, 4);
+      printf("%g", (double)f[0]);
+      break;
+    case TT_F16:
+    case TT_F8E5M2:
+    case TT_F8E4M3FN:
+    case TT_F8E5M2FNUZ:
+    case TT_F8E4M3FNUZ: printf("%g", small_to_double((unsigned)n & (size == 1 ? 0xffu : 0xffffu), d)); break;
     case TT_I8: printf("%d", (int8_t)n); break;
     case TT_I16: printf("%d", (int16_t)n); break;
     case TT_I32: printf("%d", (int32_t)n); break;
@@ -200,12 +242,14 @@ static int compile_for_tpu(const options_t* o, tt_plugin_t* plugin, const char* 
   return 0;
 }
 
-static int print_outputs(const options_t* o, tt_client_t* client, tt_pbuf_t** buffers, const mlir_type_t* types, int n) {
+static int print_outputs(const options_t* o, tt_client_t* client, tt_pbuf_t** buffers, const mlir_type_t* types,
+                         int n) {
   int rc = 0;
   for (int i = 0; i < n; i++) {
     size_t bytes = mlir_type_bytes(&types[i]), count = mlir_type_count(&types[i]);
     void* data = malloc(bytes + 1);
-    tt_status_t status = data ? tt_pbuf_to_host(client, buffers[i], data, bytes) : tt_error(TT_RESOURCE_EXHAUSTED, "memory");
+    tt_status_t status =
+        data ? tt_pbuf_to_host(client, buffers[i], data, bytes) : tt_error(TT_RESOURCE_EXHAUSTED, "memory");
     if (status) {
       rc = fail(status, "output");
     } else {

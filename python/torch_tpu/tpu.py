@@ -201,14 +201,19 @@ class Stream(torch.Stream):
         return f"torch.tpu.Stream(device={self.device}, id={self.stream_id})"
 
 
-class Event(torch.Event):
-    """A mark in the order of issue. With ``enable_timing`` two of them measure the time between."""
+class _EventType(type):
+    def __instancecheck__(cls, obj) -> bool:
+        return isinstance(obj, torch.Event) and obj.device is not None and obj.device.type == "tpu"
 
-    def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False):
-        return super().__new__(cls, device="tpu", enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)
 
-    def __repr__(self) -> str:
-        return f"torch.tpu.Event(device={self.device})"
+class Event(metaclass=_EventType):
+    """A mark in the order of issue. With ``enable_timing`` two of them measure the time between.
+
+    What is made is a ``torch.Event``: PyTorch's own streams accept no subclass of it.
+    """
+
+    def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> torch.Event:
+        return torch.Event(device="tpu", enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)
 
 
 def _as_stream(s: torch.Stream) -> Stream:
@@ -474,17 +479,11 @@ def eager_mode() -> EagerMode:
     return EagerMode(_C.mode_get())
 
 
-def _check_mode(mode: EagerMode) -> None:
-    if mode is EagerMode.DEFER_AND_FUSE and not getattr(_C, "can_defer", False):
-        raise NotImplementedError("EagerMode.DEFER_AND_FUSE is not available in this version of torch_tpu")
-
-
 class set_eager_mode(contextlib.ContextDecorator):
     """Sets the mode of this thread: as a call for good, as a context manager for a while."""
 
     def __init__(self, mode: Union[EagerMode, str, int]):
         mode = _as_mode(mode)
-        _check_mode(mode)
         self._before = _C.mode_get()
         _C.mode_set(mode.value)
 
@@ -497,7 +496,6 @@ class set_eager_mode(contextlib.ContextDecorator):
 
 
 def _set_default_mode(mode: EagerMode) -> None:
-    _check_mode(mode)
     _C.mode_set_default(mode.value)
 
 

@@ -349,15 +349,19 @@ bool hlo_seal_combiner(hlo_builder_t* b, const char* who, hlo_region_t* region, 
   return hlo_region_seal(b, who, region, true, 2 * n, types, n, types);
 }
 
-hlo_region_t* hlo_reducer_region(hlo_builder_t* b, hlo_reducer_t reducer, tt_dtype_t dtype) {
-  hlo_region_t* region = hlo_region_begin(b);
-  hlo_t a = hlo_region_arg(b, region, dtype, 0, NULL);
-  hlo_t x = hlo_region_arg(b, region, dtype, 0, NULL);
+hlo_t hlo_combine(hlo_builder_t* b, hlo_reducer_t reducer, hlo_t a, hlo_t x) {
   static const hlo_binary_t k_binary[] = {[HLO_R_ADD] = HLO_add,     [HLO_R_MUL] = HLO_multiply,
                                           [HLO_R_MAX] = HLO_maximum, [HLO_R_MIN] = HLO_minimum,
                                           [HLO_R_AND] = HLO_and_,    [HLO_R_OR] = HLO_or_,
                                           [HLO_R_XOR] = HLO_xor_};
-  hlo_t r = reducer == HLO_R_ASSIGN ? x : hlo_binary(b, k_binary[reducer], a, x);
+  return reducer == HLO_R_ASSIGN ? x : hlo_binary(b, k_binary[reducer], a, x);
+}
+
+hlo_region_t* hlo_reducer_region(hlo_builder_t* b, hlo_reducer_t reducer, tt_dtype_t dtype) {
+  hlo_region_t* region = hlo_region_begin(b);
+  hlo_t a = hlo_region_arg(b, region, dtype, 0, NULL);
+  hlo_t x = hlo_region_arg(b, region, dtype, 0, NULL);
+  hlo_t r = hlo_combine(b, reducer, a, x);
   hlo_region_end(b, region, 1, &r);
   return region;
 }

@@ -123,6 +123,7 @@ int64_t hlo_window_out(int64_t in, int64_t size, int64_t stride, int64_t base_di
 // outer constants. |strict|: no other outer value may be used. False (and failed) otherwise.
 bool hlo_region_seal(hlo_builder_t* b, const char* who, hlo_region_t* region, bool strict, int n_args,
                      const hlo_type_t* args, int n_results, const hlo_type_t* results);
+hlo_t hlo_combine(hlo_builder_t* b, hlo_reducer_t reducer, hlo_t a, hlo_t x);  // a reducer x, elementwise
 // (a, x) -> a reducer x, both 0-d.
 hlo_region_t* hlo_reducer_region(hlo_builder_t* b, hlo_reducer_t reducer, tt_dtype_t dtype);
 // Seals a region of 2n 0-d arguments (a0, a1, …, x0, x1, …) and n 0-d results, with the dtypes of |xs|.

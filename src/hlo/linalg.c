@@ -25,6 +25,19 @@ static bool wrap_all(hlo_builder_t* b, int n, const int64_t* dims, int rank, int
   return !b->error;
 }
 
+// |v| spread over [batch, lhs free, rhs free, contracted]; its free dims begin at |free_at|, the contracted at |end|.
+static hlo_t spread(hlo_builder_t* b, hlo_t v, const bool* batch, const bool* contract, int n_batch,
+                    const int64_t* batch_dims, int n_contract, const int64_t* contract_dims, int free_at, int end,
+                    const int64_t* dims) {
+  int64_t map[HLO_MAX_RANK];
+  for (int i = 0; i < n_batch; i++) map[batch_dims[i]] = i;
+  for (int i = 0; i < n_contract; i++) map[contract_dims[i]] = end + i;
+  for (int i = 0; i < v->rank; i++) {
+    if (!batch[i] && !contract[i]) map[i] = free_at++;
+  }
+  return hlo_broadcast_in_dim(b, v, end + n_contract, dims, map);
+}
+
 hlo_t hlo_dot_general(hlo_builder_t* b, hlo_t lhs, hlo_t rhs, int n_batch, const int64_t* lhs_batch,
                       const int64_t* rhs_batch, int n_contract, const int64_t* lhs_contract,
                       const int64_t* rhs_contract, tt_dtype_t result) {
@@ -47,14 +60,26 @@ hlo_t hlo_dot_general(hlo_builder_t* b, hlo_t lhs, hlo_t rhs, int n_batch, const
                     tt_dtype_name(rhs->dtype));
   }
   for (int i = 0; i < n_batch; i++) dims[i] = lhs->dims[l1[i]];
-  int rank = free_dims(rhs, rb, rc, free_dims(lhs, lb, lc, n_batch, dims), dims);
+  int rhs_at = free_dims(lhs, lb, lc, n_batch, dims), rank = free_dims(rhs, rb, rc, rhs_at, dims);
+  if (!result) result = lhs->dtype;
+  if (tt_is_integral(lhs->dtype) && (tt_dtype_size(lhs->dtype) == 8 || lhs->dtype == TT_BOOL)) {
+    // TPUs have no 64-bit dots, XLA no logical ones. As a product and a sum, which fuse.
+    int64_t last[HLO_MAX_RANK];
+    for (int i = 0; i < n_contract; i++) {
+      dims[rank + i] = lhs->dims[l2[i]];
+      last[i] = rank + i;
+    }
+    hlo_t l = spread(b, lhs, lb, lc, n_batch, l1, n_contract, l2, n_batch, rank, dims);
+    hlo_t r = spread(b, rhs, rb, rc, n_batch, r1, n_contract, r2, rhs_at, rank, dims);
+    return hlo_convert(b, hlo_reduce(b, hlo_multiply(b, l, r), HLO_R_ADD, n_contract, last), result);
+  }
   const char* numbers = hlo_text(
       b, "#stablehlo.dot<lhs_batching_dimensions = %s, rhs_batching_dimensions = %s, "
          "lhs_contracting_dimensions = %s, rhs_contracting_dimensions = %s>",
       hlo_text_list(b, n_batch, l1), hlo_text_list(b, n_batch, r1), hlo_text_list(b, n_contract, l2),
       hlo_text_list(b, n_contract, r2));
   const char* attrs = hlo_text(b, "dot_dimension_numbers = %s, %s", numbers, hlo_text_precision(b));
-  return hlo_op1(b, "stablehlo.dot_general", 2, in, attrs, result ? result : lhs->dtype, rank, dims);
+  return hlo_op1(b, "stablehlo.dot_general", 2, in, attrs, result, rank, dims);
 }
 
 hlo_t hlo_matmul(hlo_builder_t* b, hlo_t lhs, hlo_t rhs) {

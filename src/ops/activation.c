@@ -15,7 +15,7 @@ static hlo_t times(hlo_builder_t* b, hlo_t x, double v) { return tt_mul_num(b, x
 static hlo_t mul3(hlo_builder_t* b, hlo_t x, hlo_t y, hlo_t z) { return hlo_multiply(b, hlo_multiply(b, x, y), z); }
 static hlo_t one_minus(hlo_builder_t* b, hlo_t x) { return hlo_subtract(b, tt_num(b, x, 1), x); }
 static hlo_t zero_where(hlo_builder_t* b, hlo_t pred, hlo_t x) { return hlo_select(b, pred, tt_num(b, x, 0), x); }
-static hlo_t either(hlo_builder_t* b, hlo_t p, hlo_t q) { return hlo_or_(b, p, q); }
+static hlo_t or_zero(hlo_builder_t* b, hlo_t pred, hlo_t x) { return hlo_select(b, pred, x, tt_num(b, x, 0)); }
 
 // ---------------------------------------------------------------- gates on sign or range
 static void lower_relu(tt_lower_t* l) {
@@ -67,8 +67,8 @@ static void lower_hardtanh(tt_lower_t* l) {
 static void lower_hardtanh_backward(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   hlo_t x = arg(l, 1);
-  hlo_t flat = either(b, hlo_compare(b, HLO_LE, x, arg(l, 2)), hlo_compare(b, HLO_GE, x, arg(l, 3)));
-  tt_ret(l, 0, zero_where(b, flat, arg(l, 0)));
+  hlo_t inside = hlo_and_(b, hlo_compare(b, HLO_GT, x, arg(l, 2)), hlo_compare(b, HLO_LT, x, arg(l, 3)));
+  tt_ret(l, 0, or_zero(b, inside, arg(l, 0)));
 }
 
 // min(max(x + 3, 0), 6) / 6.
@@ -83,7 +83,7 @@ static void lower_hardsigmoid_backward(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   hlo_t g = arg(l, 0), x = arg(l, 1);
   hlo_t inside = hlo_and_(b, tt_cmp_num(b, HLO_GT, x, -3), tt_cmp_num(b, HLO_LT, x, 3));
-  tt_ret(l, 0, hlo_select(b, inside, times(b, g, 1.0 / 6.0), tt_num(b, g, 0)));
+  tt_ret(l, 0, or_zero(b, inside, times(b, g, 1.0 / 6.0)));
 }
 
 static void lower_hardswish(tt_lower_t* l) {
@@ -95,21 +95,22 @@ static void lower_hardswish_backward(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   hlo_t g = arg(l, 0), x = arg(l, 1);
   hlo_t slope = hlo_multiply(b, g, plus(b, times(b, x, 1.0 / 3.0), 0.5));
-  hlo_t r = hlo_select(b, tt_cmp_num(b, HLO_LT, x, 3), slope, g);
+  hlo_t r = hlo_select(b, tt_cmp_num(b, HLO_GE, x, 3), g, slope);
   tt_ret(l, 0, zero_where(b, tt_cmp_num(b, HLO_LE, x, -3), r));
 }
 
-static hlo_t within(hlo_builder_t* b, hlo_t x, hlo_t bound) {
-  return hlo_and_(b, hlo_compare(b, HLO_GE, x, hlo_negate(b, bound)), hlo_compare(b, HLO_LE, x, bound));
-}
-
 static void lower_hardshrink(tt_lower_t* l) {
-  hlo_t x = arg(l, 0);
-  tt_ret(l, 0, zero_where(tt_b(l), within(tt_b(l), x, arg(l, 1)), x));
+  hlo_builder_t* b = tt_b(l);
+  hlo_t x = arg(l, 0), bound = arg(l, 1);
+  hlo_t inside = hlo_and_(b, hlo_compare(b, HLO_GE, x, hlo_negate(b, bound)), hlo_compare(b, HLO_LE, x, bound));
+  tt_ret(l, 0, zero_where(b, inside, x));
 }
 
 static void lower_shrink_backward(tt_lower_t* l) {
-  tt_ret(l, 0, zero_where(tt_b(l), within(tt_b(l), arg(l, 1), arg(l, 2)), arg(l, 0)));
+  hlo_builder_t* b = tt_b(l);
+  hlo_t x = arg(l, 1), bound = arg(l, 2);
+  hlo_t outside = hlo_or_(b, hlo_compare(b, HLO_LT, x, hlo_negate(b, bound)), hlo_compare(b, HLO_GT, x, bound));
+  tt_ret(l, 0, or_zero(b, outside, arg(l, 0)));
 }
 
 static void lower_softshrink(tt_lower_t* l) {
@@ -136,7 +137,7 @@ static void lower_elu_backward(tt_lower_t* l) {
   hlo_t slope = tt_bool(l, 4) ? hlo_add(b, x, coef)
                               : hlo_multiply(b, hlo_exponential(b, hlo_multiply(b, x, in_scale)), coef);
   hlo_t neg = hlo_multiply(b, hlo_multiply(b, g, in_scale), slope);
-  tt_ret(l, 0, hlo_select(b, tt_cmp_num(b, HLO_LE, x, 0), neg, hlo_multiply(b, g, scale)));
+  tt_ret(l, 0, hlo_select(b, tt_cmp_num(b, HLO_GT, x, 0), hlo_multiply(b, g, scale), neg));
 }
 
 // ---------------------------------------------------------------- gelu
@@ -274,9 +275,9 @@ static void lower_logit_backward(tt_lower_t* l) {
     outside = hlo_select(b, none, outside, lo);
     lo = hlo_select(b, none, lo, eps);
   }
-  hlo_t is_out = either(b, hlo_compare(b, HLO_LT, x, lo), hlo_compare(b, HLO_GT, x, hi));
+  hlo_t inside = hlo_and_(b, hlo_compare(b, HLO_GE, x, lo), hlo_compare(b, HLO_LE, x, hi));
   hlo_t r = hlo_divide(b, g, hlo_multiply(b, x, one_minus(b, x)));
-  tt_ret(l, 0, hlo_select(b, is_out, outside, r));
+  tt_ret(l, 0, hlo_select(b, inside, r, outside));
 }
 
 // ---------------------------------------------------------------- glu

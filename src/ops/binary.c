@@ -54,7 +54,7 @@ static hlo_t logaddexp2_(hlo_builder_t* b, hlo_t x, hlo_t y) {
 
 // Functions of floating values; integers are converted first.
 #define FLOAT2_FNS(X)                                                                                   \
-  X(div, hlo_divide) X(atan2, hlo_atan2) X(hypot, tt_math_hypot) X(copysign, tt_math_copysign)          \
+  X(div, tt_math_divide) X(atan2, hlo_atan2) X(hypot, tt_math_hypot) X(copysign, tt_math_copysign)          \
   X(logaddexp, tt_math_logaddexp) X(logaddexp2, logaddexp2_) X(xlogy, tt_math_xlogy)                    \
   X(xlog1py, tt_math_xlog1py) X(ldexp, ldexp_)
 
@@ -103,7 +103,7 @@ static void lower_div_mode(tt_lower_t* l) {
     return;
   }
   tt_dtype_t dtype = tt_float_dtype(tt_math_dtype(l, 0));
-  tt_ret(l, 0, hlo_divide(tt_b(l), tt_operand(l, 0, dtype), tt_operand(l, 1, dtype)));
+  tt_ret(l, 0, tt_math_divide(tt_b(l), tt_operand(l, 0, dtype), tt_operand(l, 1, dtype)));
 }
 
 // ---------------------------------------------------------------- powers
@@ -111,7 +111,8 @@ static void lower_div_mode(tt_lower_t* l) {
 // run time, so that every exponent shares the program. Small arrays are not worth the branch.
 static hlo_t pow_by_scalar(hlo_builder_t* b, hlo_t x, hlo_t e) {
   const int64_t worth_a_branch = 4096;
-  if (hlo_numel(x) < worth_a_branch || !tt_is_float(x->dtype)) return hlo_power(b, x, e);
+  if (hlo_numel(x) < worth_a_branch)
+    return hlo_select(b, tt_cmp_num(b, HLO_EQ, e, 0.5), hlo_sqrt(b, x), hlo_power(b, x, e));
   static const double k_cheap[] = {2, 3, 0.5, -1};
   hlo_t is_cheap = tt_cmp_num(b, HLO_EQ, e, k_cheap[0]);
   for (int i = 1; i < 4; i++) is_cheap = hlo_or_(b, is_cheap, tt_cmp_num(b, HLO_EQ, e, k_cheap[i]));
@@ -150,8 +151,10 @@ static void lower_pow(tt_lower_t* l) {
     r = hlo_or_(b, x, hlo_not_(b, e));
   } else if (tt_is_complex(dtype)) {
     r = pow_complex(b, x, e);
+  } else if (!tt_is_float(dtype)) {
+    r = tt_math_int_pow(b, x, e);
   } else {
-    r = e->rank == 0 ? pow_by_scalar(b, x, e) : hlo_power(b, x, e);
+    r = tt_is_tensor(l, 1) ? hlo_power(b, x, e) : pow_by_scalar(b, x, e);
   }
   if (tt_is_signed_int(dtype) && !tt_is_tensor(l, 1))
     tt_check(l, tt_cmp_num(b, HLO_LT, e, 0), NULL, TT_INVALID_ARGUMENT,
@@ -260,6 +263,7 @@ static hlo_t gcd(hlo_builder_t* b, hlo_t x, hlo_t y) {
 static void lower_gcd(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   tt_dtype_t dtype = tt_out_dtype(l, 0);
+  if (tt_dtype_size(dtype) < 4) dtype = TT_I32;  // C's integer promotions: |x / g * y| may exceed the narrow type
   hlo_t x = tt_operand(l, 0, dtype), y = tt_operand(l, 1, dtype), g = gcd(b, x, y);
   if (tt_row(l)->kind == 0) {
     tt_ret(l, 0, g);

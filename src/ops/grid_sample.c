@@ -244,8 +244,8 @@ static void lower_grid_sampler(tt_lower_t* l) {
   }
   const taps_t t = cross_taps(&s, false);
   hlo_t values = hlo_convert(b, hlo_take(b, to_rows(&s, x), t.row, 0), s.dtype);
-  values = hlo_multiply(b, values, over_channels(&s, t.weight));
   values = hlo_select(b, over_channels(&s, t.inside), values, num(&s, 0));
+  values = hlo_multiply(b, values, over_channels(&s, t.weight));  // a NaN coordinate gives NaN outside too
   const int64_t taps_dim = 1;
   tt_ret(l, 0, from_rows(&s, hlo_reduce(b, values, HLO_R_ADD, 1, &taps_dim), s.points, s.nd + 2, dims));
 }

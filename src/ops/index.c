@@ -62,7 +62,8 @@ static bool read_indices(tt_lower_t* l, hlo_t x, int arg, clamp_t clamp, advance
     hlo_t index = tt_in_list(l, arg, i);
     if (!index) continue;
     a->dims[a->n] = i;
-    a->at[a->n++] = ready_index(l, index, i, x->dims[i], clamp);
+    a->at[a->n] = ready_index(l, index, a->n, x->dims[i], clamp);  // PyTorch's message counts the given indices
+    a->n++;
   }
   // All indices share a shape and the narrowest dtype that addresses every indexed dim.
   tt_dtype_t dtype = TT_I32;

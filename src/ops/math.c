@@ -14,7 +14,11 @@ static const double kHalfSqrtPi = 0.88622692545275801365;
 
 hlo_t tt_num(hlo_builder_t* b, hlo_t like, double value) { return hlo_scalar(b, like->dtype, value); }
 hlo_t tt_add_num(hlo_builder_t* b, hlo_t x, double value) { return hlo_add(b, x, tt_num(b, x, value)); }
-hlo_t tt_mul_num(hlo_builder_t* b, hlo_t x, double value) { return hlo_multiply(b, x, tt_num(b, x, value)); }
+hlo_t tt_mul_num(hlo_builder_t* b, hlo_t x, double value) {
+  if (!tt_is_complex(x->dtype)) return hlo_multiply(b, x, tt_num(b, x, value));
+  // By parts: a complex product would make NaN of infinity times the factor's zero.
+  return hlo_complex(b, tt_mul_num(b, hlo_real(b, x), value), tt_mul_num(b, hlo_imag(b, x), value));
+}
 hlo_t tt_cmp_num(hlo_builder_t* b, hlo_cmp_t cmp, hlo_t x, double value) {
   return hlo_compare(b, cmp, x, tt_num(b, x, value));
 }
@@ -94,6 +98,15 @@ CUT(atan, atan, by_reflection)
 hlo_t tt_math_rsqrt(hlo_builder_t* b, hlo_t x) {
   if (!tt_is_complex(x->dtype)) return hlo_rsqrt(b, x);
   return tt_math_reciprocal(b, tt_math_sqrt(b, x));
+}
+
+hlo_t tt_math_divide(hlo_builder_t* b, hlo_t x, hlo_t y) {
+  hlo_t q = hlo_divide(b, x, y);
+  if (!tt_is_complex(q->dtype)) return q;
+  // By zero, whatever its signs: each part over +0.
+  hlo_t zero = tt_num(b, hlo_real(b, x), 0);
+  hlo_t at_zero = hlo_complex(b, hlo_divide(b, hlo_real(b, x), zero), hlo_divide(b, hlo_imag(b, x), zero));
+  return hlo_select(b, tt_cmp_num(b, HLO_EQ, y, 0), at_zero, q);
 }
 
 hlo_t tt_math_reciprocal(hlo_builder_t* b, hlo_t x) { return hlo_divide(b, tt_num(b, x, 1), x); }
@@ -226,6 +239,35 @@ static hlo_t floor_div_float(hlo_builder_t* b, hlo_t x, hlo_t y) {
   hlo_t signed_zero = tt_math_copysign(b, hlo_zeros_like(b, quotient), quotient);
   whole = hlo_select(b, hlo_compare(b, HLO_EQ, div, zero), signed_zero, whole);
   return hlo_select(b, hlo_compare(b, HLO_EQ, y, zero), quotient, whole);
+}
+
+// By squaring, on whole arrays, until no exponent has bits left. (The compiler's own integer power looks at six bits.)
+hlo_t tt_math_int_pow(hlo_builder_t* b, hlo_t x, hlo_t e) {
+  hlo_broadcast2(b, &x, &e);
+  hlo_t zero = tt_num(b, x, 0), one = tt_num(b, x, 1);
+  hlo_t negative = tt_is_unsigned(x->dtype) ? NULL : hlo_compare(b, HLO_LT, e, zero);
+  hlo_t init[3] = {hlo_full_like(b, x, 1), x, negative ? hlo_select(b, negative, zero, e) : e}, out[3];
+  hlo_region_t* cond = hlo_region_begin(b);
+  for (int i = 0; i < 2; i++) hlo_region_arg(b, cond, x->dtype, x->rank, x->dims);
+  hlo_t rest = hlo_region_arg(b, cond, x->dtype, x->rank, x->dims);
+  hlo_t more = hlo_reduce_all(b, tt_cmp_num(b, HLO_NE, rest, 0), HLO_R_OR);
+  hlo_region_end(b, cond, 1, &more);
+  hlo_region_t* body = hlo_region_begin(b);
+  hlo_t s[3];
+  for (int i = 0; i < 3; i++) s[i] = hlo_region_arg(b, body, x->dtype, x->rank, x->dims);
+  hlo_t bit = hlo_scalar_int(b, x->dtype, 1);
+  hlo_t odd = hlo_compare(b, HLO_NE, hlo_and_(b, s[2], bit), tt_num(b, x, 0));
+  hlo_t next[3] = {hlo_select(b, odd, hlo_multiply(b, s[0], s[1]), s[0]), hlo_multiply(b, s[1], s[1]),
+                   hlo_shift_right_logical(b, s[2], bit)};
+  hlo_region_end(b, body, 3, next);
+  hlo_while(b, 3, init, cond, body, out);
+  if (!negative) return out[0];
+  // To a negative power only 1 and -1 do not vanish.
+  hlo_t is_odd = hlo_compare(b, HLO_NE, hlo_and_(b, e, one), zero);
+  hlo_t minus_one = tt_num(b, x, -1);
+  hlo_t flipped = hlo_select(b, hlo_compare(b, HLO_EQ, x, minus_one), hlo_select(b, is_odd, minus_one, one), zero);
+  hlo_t small = hlo_select(b, hlo_compare(b, HLO_EQ, x, one), one, flipped);
+  return hlo_select(b, negative, small, out[0]);
 }
 
 hlo_t tt_math_floor_div(hlo_builder_t* b, hlo_t x, hlo_t y) {

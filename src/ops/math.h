@@ -41,6 +41,8 @@ hlo_t tt_math_logaddexp(hlo_builder_t* b, hlo_t x, hlo_t y);
 hlo_t tt_math_hypot(hlo_builder_t* b, hlo_t x, hlo_t y);
 hlo_t tt_math_xlogy(hlo_builder_t* b, hlo_t x, hlo_t y);
 hlo_t tt_math_xlog1py(hlo_builder_t* b, hlo_t x, hlo_t y);
+hlo_t tt_math_divide(hlo_builder_t* b, hlo_t x, hlo_t y);
+hlo_t tt_math_int_pow(hlo_builder_t* b, hlo_t x, hlo_t e);    // wraps; negative exponents as integer division would
 hlo_t tt_math_floor_div(hlo_builder_t* b, hlo_t x, hlo_t y);  // any real dtype: PyTorch's rounding_mode="floor"
 hlo_t tt_math_remainder(hlo_builder_t* b, hlo_t x, hlo_t y);  // any real dtype: sign of the divisor
 hlo_t tt_math_lerp(hlo_builder_t* b, hlo_t start, hlo_t end, hlo_t weight);

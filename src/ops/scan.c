@@ -2,7 +2,7 @@
 //
 // Depends on: ops/common.h.
 // Threads: pure functions.
-// A scan is log2(n) steps, each one over the whole array. A 0-d tensor is its own scan.
+// A 0-d tensor is its own scan.
 #include <math.h>
 
 #include "ops/common.h"
@@ -65,24 +65,26 @@ static hlo_t log_add_exp(hlo_builder_t* b, hlo_t x, hlo_t y) {
   return hlo_select(b, hlo_or_(b, stuck, hlo_and_(b, nothing, hlo_not_(b, hlo_is_nan(b, hi)))), hi, sum);
 }
 
-// x moved |by| places up along |dim|; what comes in is -inf.
-static hlo_t shifted(hlo_builder_t* b, hlo_t x, int dim, int64_t by) {
-  int64_t lo[TT_MAX_RANK] = {0}, hi[TT_MAX_RANK] = {0};
-  lo[dim] = by;
-  hi[dim] = -by;
-  hlo_t fill = tt_is_complex(x->dtype) ? hlo_scalar_complex(b, x->dtype, -INFINITY, 0)
-                                       : hlo_scalar(b, x->dtype, -INFINITY);
-  return hlo_pad(b, x, fill, lo, hi, NULL);
-}
-
 // (self, dim)
 static void lower_logcumsumexp(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
-  tt_dtype_t out = tt_out_count(l) > 0 ? tt_out_dtype(l, 0) : tt_in(l, 0)->dtype;
-  hlo_t x = tt_in_as(l, 0, tt_opmath(out));
+  tt_dtype_t out = tt_out_count(l) > 0 ? tt_out_dtype(l, 0) : tt_in(l, 0)->dtype, math = tt_opmath(out);
+  hlo_t x = tt_in_as(l, 0, math);
   int dim = hlo_dim(b, tt_int(l, 1), x->rank);
-  int64_t n = x->rank && hlo_numel(x) > 0 ? x->dims[dim] : 0;
-  for (int64_t by = 1; by < n; by *= 2) x = log_add_exp(b, shifted(b, x, dim, by), x);
+  if (x->rank && hlo_numel(x) > 0 && x->dims[dim] > 1) {
+    hlo_t nothing = tt_is_complex(math) ? hlo_scalar_complex(b, math, -INFINITY, 0) : hlo_scalar(b, math, -INFINITY);
+    hlo_region_t* region = hlo_region_begin(b);
+    hlo_t before = hlo_region_arg(b, region, math, 0, NULL), here = hlo_region_arg(b, region, math, 0, NULL);
+    hlo_t sum = log_add_exp(b, before, here);
+    hlo_region_end(b, region, 1, &sum);
+    int64_t size[TT_MAX_RANK], lo[TT_MAX_RANK] = {0};
+    for (int i = 0; i < x->rank; i++) size[i] = i == dim ? x->dims[i] : 1;
+    lo[dim] = x->dims[dim] - 1;
+    const hlo_window_t window = {.size = size, .pad_lo = lo};
+    hlo_t scanned;
+    hlo_reduce_window_region(b, 1, &x, &nothing, &window, region, &scanned);
+    x = scanned;
+  }
   tt_ret(l, 0, hlo_convert(b, x, out));
 }
 

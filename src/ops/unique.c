@@ -253,7 +253,7 @@ static void lower_repeat_interleave(tt_lower_t* l) {
     out = hlo_put_along(b, out, ends, hlo_splat(b, TT_I64, 1, 1, &n), 0, HLO_R_ADD);
     out = hlo_scan(b, out, HLO_R_ADD, 0, false);
   }
-  tt_ret_sized(l, 0, hlo_convert(b, out, dtype), total);
+  tt_ret(l, 0, hlo_convert(b, out, dtype));
 }
 
 static const tt_op_row_t k_rows[] = {
@@ -265,7 +265,6 @@ static const tt_op_row_t k_rows[] = {
     {.name = "nonzero", .lower = lower_nonzero, .flags = TT_OP_DATA_DEPENDENT},
     {.name = "nonzero_static", .lower = lower_nonzero_static},
     {.name = "masked_select", .lower = lower_masked_select, .flags = TT_OP_DATA_DEPENDENT},
-    {.name = "repeat_interleave.Tensor", .lower = lower_repeat_interleave,
-     .flags = TT_OP_DATA_DEPENDENT | TT_OP_CHECKS},
+    {.name = "repeat_interleave.Tensor", .lower = lower_repeat_interleave, .flags = TT_OP_NO_META | TT_OP_CHECKS},
 };
 TT_OP_FAMILY(unique, k_rows)

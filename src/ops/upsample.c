@@ -24,6 +24,7 @@ typedef struct axis_t {
   filter_t filter;
   bool f64;        // arithmetic of the tables
   bool align;
+  bool backward;
   int64_t in, out;
   double given;    // scale factor that the caller gave; 0 none
 } axis_t;
@@ -55,9 +56,13 @@ static double source_position(const axis_t* a, double scale, int64_t i) {
 static int64_t limit(int64_t v, int64_t n) { return v < 0 ? 0 : v >= n ? n - 1 : v; }
 
 static void nearest_row(const axis_t* a, double scale, int64_t i, table_t* t) {
+  t->weight[i] = 1;
+  if (a->backward && a->filter == NEAREST && (a->out == a->in || a->out == 2 * a->in)) {
+    t->index[i] = (int32_t)(a->out == a->in ? i : i / 2);  // PyTorch's gradient ignores a given scale here
+    return;
+  }
   const double at = a->filter == NEAREST ? (double)i : (double)i + 0.5;
   t->index[i] = (int32_t)limit((int64_t)floor(r(a, at * scale)), a->in);
-  t->weight[i] = 1;
 }
 
 static void linear_row(const axis_t* a, double scale, int64_t i, table_t* t) {
@@ -232,10 +237,33 @@ static hlo_t apply_table(hlo_builder_t* b, hlo_t x, int dim, const table_t* t) {
   return hlo_reduce(b, hlo_multiply(b, taps, weight), HLO_R_ADD, 1, &taps_dim);
 }
 
-// PyTorch resizes bytes one dim after the other, and stores bytes in between.
-static hlo_t store_byte(hlo_builder_t* b, hlo_t x) {
-  x = hlo_floor(b, hlo_add(b, x, hlo_scalar(b, x->dtype, 0.5)));
-  return hlo_clamp(b, hlo_scalar(b, x->dtype, 0), x, hlo_scalar(b, x->dtype, 255));
+// PyTorch resizes bytes one dim after the other in integers, with weights of 15 bits, and stores bytes in between.
+static hlo_t apply_byte_table(hlo_builder_t* b, hlo_t x, int dim, const table_t* t) {
+  const int64_t n = t->rows * t->taps, dims[2] = {t->rows, t->taps}, taps_dim = dim + 1, map[2] = {dim, dim + 1};
+  int32_t* weight = tt_arena_alloc(hlo_builder_arena(b), sizeof(int32_t) * (size_t)(n + 1));
+  if (!weight) return hlo_fail(b, TT_RESOURCE_EXHAUSTED, "upsample: out of memory");
+  double largest = 0;
+  for (int64_t i = 0; i < n; i++) {
+    // Taps that fell on the same edge pixel weigh as one, which is rounded once.
+    if (i % t->taps != 0 && t->index[i] == t->index[i - 1]) {
+      t->weight[i] += t->weight[i - 1];
+      t->weight[i - 1] = 0;
+    }
+    if (t->weight[i] > largest) largest = t->weight[i];
+  }
+  int bits = 0;
+  while (bits < 22 && (int)(0.5 + largest * (double)(1 << (bits + 1))) < (1 << 15)) bits++;
+  for (int64_t i = 0; i < n; i++) {
+    const double scaled = t->weight[i] * (double)(1 << bits);
+    weight[i] = (int32_t)(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
+  }
+  hlo_t taps = hlo_convert(b, hlo_take(b, x, hlo_array(b, TT_I32, 2, dims, t->index), dim), TT_I32);
+  hlo_t factors = hlo_broadcast_in_dim(b, hlo_array(b, TT_I32, 2, dims, weight), taps->rank, taps->dims, map);
+  hlo_t sum = hlo_reduce(b, hlo_multiply(b, taps, factors), HLO_R_ADD, 1, &taps_dim);
+  sum = tt_affine(b, sum, 1, bits > 0 ? 1 << (bits - 1) : 0);
+  sum = hlo_shift_right_arithmetic(b, sum, hlo_scalar_int(b, TT_I32, bits));
+  sum = hlo_clamp(b, hlo_scalar_int(b, TT_I32, 0), sum, hlo_scalar_int(b, TT_I32, 255));
+  return hlo_convert(b, sum, TT_U8);
 }
 
 // |sizes| are the spatial sizes of the side that is not x's; scales begin at argument |first_scale|.
@@ -244,7 +272,7 @@ static void resize(tt_lower_t* l, bool backward, bool align, int first_scale) {
   hlo_t x = tt_in(l, 0);
   const filter_t filter = (filter_t)(tt_row(l)->kind & 0xff);
   const bool nearest = filter <= NEAREST_EXACT, byte = x->dtype == TT_U8 && !nearest;
-  const tt_dtype_t dtype = byte ? TT_F32 : nearest && !backward ? x->dtype : tt_opmath(x->dtype);
+  const tt_dtype_t dtype = byte || (nearest && !backward) ? x->dtype : tt_opmath(x->dtype);
   int n_target = 0;
   const int64_t* target = tt_ints(l, backward ? 2 : 1, &n_target);
   if (backward) {
@@ -262,9 +290,12 @@ static void resize(tt_lower_t* l, bool backward, bool align, int first_scale) {
     const int dim = 2 + i, scale_arg = first_scale + i;
     axis_t a = {.filter = filter, .f64 = dtype == TT_F64, .align = align, .in = x->dims[dim], .out = target[i]};
     if (backward) {
+      a.backward = true;
+      a.f64 = a.f64 && !nearest;
       a.in = target[i];
       a.out = x->dims[dim];
     }
+    if (byte && a.in == a.out) continue;
     if (tt_has(l, scale_arg)) a.given = tt_f64(l, scale_arg);
     table_t table, back;
     if (!make_table(b, &a, &table)) return;
@@ -274,8 +305,7 @@ static void resize(tt_lower_t* l, bool backward, bool align, int first_scale) {
       continue;
     }
     if (backward && !transpose_table(b, &table, &back)) return;
-    x = apply_table(b, x, dim, backward ? &back : &table);
-    if (byte) x = store_byte(b, x);
+    x = byte ? apply_byte_table(b, x, dim, &table) : apply_table(b, x, dim, backward ? &back : &table);
   }
   tt_ret(l, 0, x);
 }

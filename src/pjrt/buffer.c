@@ -102,7 +102,8 @@ static bool copy_host_memory(tt_client_t* client, tt_pbuf_t* buffer, void* out_d
   size_t device_bytes;
   *out_status = tt_pbuf_size_on_device(client, buffer, &device_bytes);
   if (!*out_status && device_bytes != size_bytes) {
-    *out_status = tt_error(TT_INVALID_ARGUMENT, "a host copy of %zu bytes of a buffer of %zu", size_bytes, device_bytes);
+    *out_status =
+        tt_error(TT_INVALID_ARGUMENT, "a host copy of %zu bytes of a buffer of %zu", size_bytes, device_bytes);
   }
   if (*out_status || !size_bytes) return true;
   PJRT_Buffer_UnsafePointer_Args args = TT_PJRT_ARGS(PJRT_Buffer_UnsafePointer, .buffer = buffer);

@@ -18,13 +18,13 @@
 #define TT_PJRT_ARGS(Fn, ...) {.struct_size = Fn##_Args_STRUCT_SIZE, __VA_ARGS__}
 
 // Status of a call: the plugin's error, or UNIMPLEMENTED when it has no such function.
-#define TT_PJRT_CALL(plugin, Fn, args)                                                                          \
-  (TT_PJRT_HAS(plugin, Fn) ? tt_pjrt_check((plugin), (plugin)->api->Fn(args), #Fn, __FILE__, __LINE__)          \
+#define TT_PJRT_CALL(plugin, Fn, args)                                                                 \
+  (TT_PJRT_HAS(plugin, Fn) ? tt_pjrt_check((plugin), (plugin)->api->Fn(args), #Fn, __FILE__, __LINE__) \
                            : tt_pjrt_missing((plugin), #Fn, __FILE__, __LINE__))
 
 // For calls whose failure nobody can act on (destructors): absent functions are skipped, errors are freed.
-#define TT_PJRT_CALL_QUIETLY(plugin, Fn, args)                             \
-  do {                                                                     \
+#define TT_PJRT_CALL_QUIETLY(plugin, Fn, args)                                    \
+  do {                                                                            \
     if (TT_PJRT_HAS(plugin, Fn)) tt_pjrt_drop((plugin), (plugin)->api->Fn(args)); \
   } while (0)
 

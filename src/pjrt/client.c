@@ -21,7 +21,7 @@ typedef struct platform_t {
 static const platform_t k_platforms[] = {
     {"", 0, false, NULL, NULL},
     {"cpu", TT_CAP_F64 | TT_CAP_SLOW_SMALL_CONV | TT_CAP_CUSTOM_LINALG, true,
-     "xla_cpu_enable_fast_min_max=false",  // else max(NaN, x) is x
+     "?xla_cpu_enable_fast_min_max=false",  // else max(NaN, x) is x
      "?xla_cpu_use_fusion_emitters=false;?xla_backend_optimization_level=1"},
     {"tpu", TT_CAP_F64 | TT_CAP_CUSTOM_LINALG, false, NULL, NULL},
     {"cuda", TT_CAP_F64, false, NULL, NULL},
@@ -91,8 +91,7 @@ static tt_status_t read_devices(tt_client_t* client) {
 
 static tt_status_t create_client(tt_plugin_t* plugin, const PJRT_NamedValue* options, size_t count,
                                  PJRT_Client** out_client) {
-  PJRT_Client_Create_Args args =
-      TT_PJRT_ARGS(PJRT_Client_Create, .create_options = options, .num_options = count);
+  PJRT_Client_Create_Args args = TT_PJRT_ARGS(PJRT_Client_Create, .create_options = options, .num_options = count);
   tt_status_t status = TT_PJRT_CALL(plugin, PJRT_Client_Create, &args);
   *out_client = args.client;
   return status;

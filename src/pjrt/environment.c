@@ -29,7 +29,9 @@ static bool has_entry(const char* folder, const char* prefix) {
 }
 
 // TPUs appear as /dev/accel0, … or, newer ones, as /dev/vfio/0, ….
-static bool has_tpu(void) { return has_entry("/dev", "accel") || has_entry("/dev/accel", "accel") || has_entry("/dev/vfio", ""); }
+static bool has_tpu(void) {
+  return has_entry("/dev", "accel") || has_entry("/dev/accel", "accel") || has_entry("/dev/vfio", "");
+}
 
 void tt_environment_before_load(const char* path) {
   const char* verbose = getenv("TORCH_TPU_VERBOSE");

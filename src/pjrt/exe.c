@@ -58,9 +58,8 @@ static tt_status_t compile_once(tt_client_t* client, const PJRT_Program* program
   tt_strbuf_init(&proto);
   tt_status_t status = write_options(client, options, &proto);
   if (!status) {
-    PJRT_Client_Compile_Args args =
-        TT_PJRT_ARGS(PJRT_Client_Compile, .client = client->client, .program = program, .compile_options = proto.data,
-                     .compile_options_size = proto.len);
+    PJRT_Client_Compile_Args args = TT_PJRT_ARGS(PJRT_Client_Compile, .client = client->client, .program = program,
+                                                 .compile_options = proto.data, .compile_options_size = proto.len);
     status = TT_PJRT_CALL(client->plugin, PJRT_Client_Compile, &args);
     *out_loaded = args.executable;
   }
@@ -81,8 +80,11 @@ tt_status_t tt_exe_compile(tt_client_t* client, const char* text, size_t text_le
   const char* overrides = options ? options->overrides : NULL;
   PJRT_LoadedExecutable* loaded = NULL;
   tt_status_t status = compile_once(client, &program, options, &loaded);
-  for (int i = 0; status && i < TT_MAX_UNKNOWN_FLAGS; i++) {
-    if (!tt_unknown_flags_learn(&client->plugin->unknown_flags, status, overrides)) break;
+  tt_unknown_flags_t* unknown = &client->plugin->unknown_flags;
+  for (int i = 0; status && i < TT_MAX_UNKNOWN_FLAGS; i++) {  // a refusal names one flag
+    bool learned = tt_unknown_flags_learn(unknown, status, client->flags) ||
+                   tt_unknown_flags_learn(unknown, status, overrides);
+    if (!learned) break;
     tt_status_free(status);
     status = compile_once(client, &program, options, &loaded);
   }
@@ -144,10 +146,9 @@ tt_status_t tt_exe_run(tt_exe_t* exe, int n_args, tt_pbuf_t* const* args, int n_
       .non_donatable_input_indices = keep,
       .num_non_donatable_input_indices = (size_t)n_keep,
   };
-  PJRT_LoadedExecutable_Execute_Args call =
-      TT_PJRT_ARGS(PJRT_LoadedExecutable_Execute, .executable = exe->loaded, .options = &options,
-                   .argument_lists = &args, .num_devices = 1, .num_args = (size_t)n_args,
-                   .output_lists = &out_buffers, .device_complete_events = out_done);
+  PJRT_LoadedExecutable_Execute_Args call = TT_PJRT_ARGS(
+      PJRT_LoadedExecutable_Execute, .executable = exe->loaded, .options = &options, .argument_lists = &args,
+      .num_devices = 1, .num_args = (size_t)n_args, .output_lists = &out_buffers, .device_complete_events = out_done);
   if (out_done) *out_done = NULL;
   return TT_PJRT_CALL(exe->client->plugin, PJRT_LoadedExecutable_Execute, &call);
 }

@@ -1,7 +1,7 @@
 // A probe is a forked child that loads the plugin and asks for its function table: what a broken library does to it
 // (SIGSEGV, abort, exit) it does to nobody else. It costs one dlopen, 0.1-0.3 s, so its verdict is kept in a text
-// file, one line per plugin file: "ok|bad <signal> <size> <mtime> <path>". Where no such file can be kept there is no probe:
-// paying at every start would be worse than the rare broken plugin. TORCH_TPU_PROBE=0 turns it off.
+// file, one line per plugin file: "ok|bad <signal> <size> <mtime> <path>". Where no such file can be kept there is no
+// probe: paying at every start would be worse than the rare broken plugin. TORCH_TPU_PROBE=0 turns it off.
 #define _GNU_SOURCE
 #include "pjrt/load.h"
 
@@ -129,5 +129,6 @@ tt_status_t tt_plugin_probe(const char* path) {
   return tt_error(TT_FAILED_PRECONDITION,
                   "PJRT plugin %s crashes while it is loaded (signal %d, %s); it was tried in a process of its own. It "
                   "may be built for another processor or system, or be damaged: reinstall it or choose another with "
-                  "TORCH_TPU_PJRT_PLUGIN. TORCH_TPU_PROBE=0 loads it all the same", path, v.signal, strsignal(v.signal));
+                  "TORCH_TPU_PJRT_PLUGIN. TORCH_TPU_PROBE=0 loads it all the same",
+                  path, v.signal, strsignal(v.signal));
 }

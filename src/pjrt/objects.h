@@ -34,7 +34,7 @@ struct tt_plugin_t {
   char* path;
   const PJRT_Api* api;
   int major, minor;
-  pthread_mutex_t lock;      // guards what follows
+  pthread_mutex_t lock;  // guards what follows
   bool is_initialized;
   bool has_attrs;
   tt_plugin_attr_t* attrs;
@@ -59,7 +59,7 @@ struct tt_client_t {
   tt_device_t* devices;  // addressable ones
   int device_count;
   uint32_t caps;
-  bool is_host_memory;   // device memory is this process's memory
+  bool is_host_memory;     // device memory is this process's memory
   const char* flags;       // of every compilation; static
   const char* fast_flags;  // static
 };

@@ -180,7 +180,8 @@ static tt_status_t write_overrides(const char* overrides, const tt_unknown_flags
   char *cursor = text, *name, *value;
   while (!status && next_pair(&cursor, &name, &value)) {
     if (!value || !*name) {
-      status = tt_error(TT_INVALID_ARGUMENT, "compiler flags are \"name=value;name=value\"; this one is not: \"%s\"", name);
+      status =
+          tt_error(TT_INVALID_ARGUMENT, "compiler flags are \"name=value;name=value\"; this one is not: \"%s\"", name);
     } else if (name[0] != '?') {
       write_override(name, value, out);
     } else if (!tt_unknown_flags_has(unknown, name + 1)) {

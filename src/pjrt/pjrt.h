@@ -9,11 +9,11 @@
 #include "base/status.h"
 #include "tt/types.h"
 
-typedef struct tt_plugin_t tt_plugin_t;   // counted; one per library path per process
-typedef struct tt_client_t tt_client_t;   // counted; keeps its plugin
-typedef struct tt_exe_t tt_exe_t;         // counted; a loaded executable
-typedef struct PJRT_Buffer tt_pbuf_t;     // a device buffer, owned by whoever holds it; freed with tt_pbuf_free
-typedef struct PJRT_Event tt_pevent_t;    // owned; freed with tt_pevent_free
+typedef struct tt_plugin_t tt_plugin_t;  // counted; one per library path per process
+typedef struct tt_client_t tt_client_t;  // counted; keeps its plugin
+typedef struct tt_exe_t tt_exe_t;        // counted; a loaded executable
+typedef struct PJRT_Buffer tt_pbuf_t;    // a device buffer, owned by whoever holds it; freed with tt_pbuf_free
+typedef struct PJRT_Event tt_pevent_t;   // owned; freed with tt_pevent_free
 typedef struct tt_topology_t tt_topology_t;
 
 // ---------------------------------------------------------------- plugin
@@ -30,47 +30,50 @@ const char* tt_plugin_attribute(const tt_plugin_t* plugin, const char* name);
 
 // ---------------------------------------------------------------- client
 typedef struct tt_client_options_t {
-  int cpu_device_count;    // > 0: passed as "cpu_device_count" to plugins that take it (retried without when refused)
-  const char* extra;       // "name=value;name=value" client options, or NULL (integers, floats, bools, strings told apart)
+  int cpu_device_count;  // > 0: passed as "cpu_device_count" to plugins that take it (retried without when refused)
+  const char* extra;  // "name=value;name=value" client options, or NULL (integers, floats, bools, strings told apart)
 } tt_client_options_t;
-TT_MUST_USE tt_status_t tt_client_create(tt_plugin_t* plugin, const tt_client_options_t* options, tt_client_t** out_client);
+TT_MUST_USE tt_status_t tt_client_create(tt_plugin_t* plugin, const tt_client_options_t* options,
+                                         tt_client_t** out_client);
 void tt_client_retain(tt_client_t* client);
 void tt_client_release(tt_client_t* client);
-tt_plugin_t* tt_client_plugin(const tt_client_t* client);                 // borrowed
-const char* tt_client_platform(const tt_client_t* client);                // "cpu", "tpu", "cuda", … lower case
+tt_plugin_t* tt_client_plugin(const tt_client_t* client);   // borrowed
+const char* tt_client_platform(const tt_client_t* client);  // "cpu", "tpu", "cuda", … lower case
 const char* tt_client_platform_version(const tt_client_t* client);
-int tt_client_device_count(const tt_client_t* client);                    // addressable devices
-const char* tt_client_device_kind(const tt_client_t* client, int device); // "TPU v5 lite", "cpu"
+int tt_client_device_count(const tt_client_t* client);                     // addressable devices
+const char* tt_client_device_kind(const tt_client_t* client, int device);  // "TPU v5 lite", "cpu"
 const char* tt_client_device_string(const tt_client_t* client, int device);
-int tt_client_device_id(const tt_client_t* client, int device);           // global id
+int tt_client_device_id(const tt_client_t* client, int device);  // global id
 bool tt_client_device_attribute_int(const tt_client_t* client, int device, const char* name, int64_t* out);
 // Compiler flags of this platform, "" when none. |flags| are part of every compilation (and belong into cache keys);
 // |fast_flags| may be given as overrides for small programs: they compile in half the time and run about as fast.
 const char* tt_client_flags(const tt_client_t* client);
 const char* tt_client_fast_flags(const tt_client_t* client);
-uint32_t tt_client_caps(const tt_client_t* client);                       // tt_caps_t of ops/op.h, by platform
+uint32_t tt_client_caps(const tt_client_t* client);  // tt_caps_t of ops/op.h, by platform
 // Bytes in use / limit as the plugin reports them; UNIMPLEMENTED where it does not.
-TT_MUST_USE tt_status_t tt_client_memory_stats(tt_client_t* client, int device, int64_t* out_in_use, int64_t* out_limit, int64_t* out_peak);
+TT_MUST_USE tt_status_t tt_client_memory_stats(tt_client_t* client, int device, int64_t* out_in_use, int64_t* out_limit,
+                                               int64_t* out_peak);
 
 // ---------------------------------------------------------------- buffers
 typedef enum tt_host_t {
-  TT_HOST_COPY,         // |data| is only read during the call
-  TT_HOST_UNTIL_DONE,   // |data| must stay valid and unchanged until |done| was called (may alias: zero copy)
+  TT_HOST_COPY,        // |data| is only read during the call
+  TT_HOST_UNTIL_DONE,  // |data| must stay valid and unchanged until |done| was called (may alias: zero copy)
 } tt_host_t;
 // Host to device; |data| dense row-major. |done(ctx)| may run on any thread; NULL with TT_HOST_COPY.
-TT_MUST_USE tt_status_t tt_pbuf_from_host(tt_client_t* client, int device, tt_dtype_t dtype, int rank, const int64_t* dims,
-                                          const void* data, tt_host_t semantics, void (*done)(void* ctx), void* ctx,
-                                          tt_pbuf_t** out_buffer);
+TT_MUST_USE tt_status_t tt_pbuf_from_host(tt_client_t* client, int device, tt_dtype_t dtype, int rank,
+                                          const int64_t* dims, const void* data, tt_host_t semantics,
+                                          void (*done)(void* ctx), void* ctx, tt_pbuf_t** out_buffer);
 // Device to host, dense row-major, blocking. |size_bytes| must be the buffer's dense size. Errors of the computation
 // that produced the buffer surface here.
 TT_MUST_USE tt_status_t tt_pbuf_to_host(tt_client_t* client, tt_pbuf_t* buffer, void* out_data, size_t size_bytes);
 // The same without waiting: *out_event becomes ready when |out_data| is filled.
 TT_MUST_USE tt_status_t tt_pbuf_to_host_async(tt_client_t* client, tt_pbuf_t* buffer, void* out_data, size_t size_bytes,
                                               tt_pevent_t** out_event);
-void tt_pbuf_free(tt_client_t* client, tt_pbuf_t* buffer);                        // accepts NULL
-TT_MUST_USE tt_status_t tt_pbuf_await(tt_client_t* client, tt_pbuf_t* buffer);    // until its value is there (or failed)
+void tt_pbuf_free(tt_client_t* client, tt_pbuf_t* buffer);                      // accepts NULL
+TT_MUST_USE tt_status_t tt_pbuf_await(tt_client_t* client, tt_pbuf_t* buffer);  // until its value is there (or failed)
 TT_MUST_USE tt_status_t tt_pbuf_ready_event(tt_client_t* client, tt_pbuf_t* buffer, tt_pevent_t** out_event);
-TT_MUST_USE tt_status_t tt_pbuf_copy_to_device(tt_client_t* client, tt_pbuf_t* buffer, int device, tt_pbuf_t** out_buffer);
+TT_MUST_USE tt_status_t tt_pbuf_copy_to_device(tt_client_t* client, tt_pbuf_t* buffer, int device,
+                                               tt_pbuf_t** out_buffer);
 TT_MUST_USE tt_status_t tt_pbuf_size_on_device(tt_client_t* client, tt_pbuf_t* buffer, size_t* out_size_bytes);
 bool tt_pbuf_is_deleted(tt_client_t* client, tt_pbuf_t* buffer);
 
@@ -78,19 +81,22 @@ bool tt_pbuf_is_deleted(tt_client_t* client, tt_pbuf_t* buffer);
 TT_MUST_USE tt_status_t tt_pevent_await(tt_client_t* client, tt_pevent_t* event);
 bool tt_pevent_is_ready(tt_client_t* client, tt_pevent_t* event);
 // |fn| runs once, perhaps on the plugin's thread, perhaps before this returns; |status| is NULL or owned by |fn|.
-TT_MUST_USE tt_status_t tt_pevent_on_ready(tt_client_t* client, tt_pevent_t* event, void (*fn)(tt_status_t status, void* ctx), void* ctx);
+TT_MUST_USE tt_status_t tt_pevent_on_ready(tt_client_t* client, tt_pevent_t* event,
+                                           void (*fn)(tt_status_t status, void* ctx), void* ctx);
 void tt_pevent_free(tt_client_t* client, tt_pevent_t* event);
 
 // ---------------------------------------------------------------- executables
 typedef struct tt_compile_options_t {
-  int device;              // addressable device the executable runs on
-  // "xla_flag=value;…" into CompileOptionsProto.env_option_overrides, or NULL; added to tt_client_flags. A flag written
-  // "?xla_flag=value" is left out on compilers that do not know it (learned from their refusal, once per plugin).
+  int device;  // addressable device the executable runs on
+  // "xla_flag=value;…" into CompileOptionsProto.env_option_overrides, or NULL; added to tt_client_flags. A flag
+  // written "?xla_flag=value" is left out on compilers that do not know it (learned from their refusal, once per plugin).
   const char* overrides;
 } tt_compile_options_t;
 // Compiles MLIR text. INVALID_ARGUMENT / INTERNAL carry the compiler's words. Chatter on stderr is kept away.
-TT_MUST_USE tt_status_t tt_exe_compile(tt_client_t* client, const char* text, size_t text_len, const tt_compile_options_t* options, tt_exe_t** out_exe);
-TT_MUST_USE tt_status_t tt_exe_deserialize(tt_client_t* client, const void* bytes, size_t len, const tt_compile_options_t* options, tt_exe_t** out_exe);
+TT_MUST_USE tt_status_t tt_exe_compile(tt_client_t* client, const char* text, size_t text_len,
+                                       const tt_compile_options_t* options, tt_exe_t** out_exe);
+TT_MUST_USE tt_status_t tt_exe_deserialize(tt_client_t* client, const void* bytes, size_t len,
+                                           const tt_compile_options_t* options, tt_exe_t** out_exe);
 // |*out_bytes| is tt_malloc'ed, the caller's.
 TT_MUST_USE tt_status_t tt_exe_serialize(tt_exe_t* exe, void** out_bytes, size_t* out_len);
 void tt_exe_retain(tt_exe_t* exe);
@@ -113,7 +119,8 @@ TT_MUST_USE tt_status_t tt_exe_stats(tt_exe_t* exe, tt_exe_stats_t* out_stats);
 TT_MUST_USE tt_status_t tt_topology_create(tt_plugin_t* plugin, const char* name, tt_topology_t** out_topology);
 void tt_topology_release(tt_topology_t* topology);
 // Compiles for the topology's first chip; |out_stats| may be NULL; |out_bytes| may be NULL (else tt_malloc'ed).
-TT_MUST_USE tt_status_t tt_topology_compile(tt_topology_t* topology, const char* text, size_t text_len, const char* overrides,
-                                            tt_exe_stats_t* out_stats, void** out_bytes, size_t* out_len);
+TT_MUST_USE tt_status_t tt_topology_compile(tt_topology_t* topology, const char* text, size_t text_len,
+                                            const char* overrides, tt_exe_stats_t* out_stats, void** out_bytes,
+                                            size_t* out_len);
 
 #endif  // TT_PJRT_PJRT_H_

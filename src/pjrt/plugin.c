@@ -53,8 +53,9 @@ tt_status_t tt_pjrt_take_error(const tt_plugin_t* plugin, PJRT_Error* error, con
   PJRT_Error_Message_Args args = TT_PJRT_ARGS(PJRT_Error_Message, .error = error);
   if (TT_PJRT_HAS(plugin, PJRT_Error_Message)) plugin->api->PJRT_Error_Message(&args);
   int len = args.message ? (args.message_size > 1 << 20 ? 1 << 20 : (int)args.message_size) : 0;
-  tt_status_t status = len ? tt_status_make(code_of(plugin, error), file, line, "%.*s", len, args.message)
-                           : tt_status_make(code_of(plugin, error), file, line, "%s failed without a message", function);
+  tt_status_t status =
+      len ? tt_status_make(code_of(plugin, error), file, line, "%.*s", len, args.message)
+          : tt_status_make(code_of(plugin, error), file, line, "%s failed without a message", function);
   tt_pjrt_drop_error(plugin, error);
   return status;
 }
@@ -64,8 +65,9 @@ static tt_status_t check_file(const char* path) {
   struct stat st;
   if (!strchr(path, '/')) return NULL;  // a bare name: the loader searches
   if (stat(path, &st) != 0) {
-    return tt_error(TT_NOT_FOUND,
-                    "PJRT plugin not found: no file %s. Install a plugin package, or point TORCH_TPU_PJRT_PLUGIN at one", path);
+    return tt_error(
+        TT_NOT_FOUND,
+        "PJRT plugin not found: no file %s. Install a plugin package, or point TORCH_TPU_PJRT_PLUGIN at one", path);
   }
   if (S_ISDIR(st.st_mode)) {
     return tt_error(TT_FAILED_PRECONDITION, "PJRT plugin %s is a folder; name the shared library in it", path);
@@ -78,17 +80,20 @@ static tt_status_t check_version(const char* path, const PJRT_Api* api) {
   if (major != PJRT_API_MAJOR) {
     return tt_error(TT_FAILED_PRECONDITION,
                     "PJRT plugin %s speaks API %d.%d; this build speaks major version %d. Install a plugin of that "
-                    "version, or a newer torch_tpu", path, major, minor, PJRT_API_MAJOR);
+                    "version, or a newer torch_tpu",
+                    path, major, minor, PJRT_API_MAJOR);
   }
   if (minor < OLDEST_MINOR) {
-    return tt_error(TT_FAILED_PRECONDITION,
-                    "PJRT plugin %s speaks API %d.%d, which is too old; 0.%d or newer is needed. Install a newer plugin",
-                    path, major, minor, OLDEST_MINOR);
+    return tt_error(
+        TT_FAILED_PRECONDITION,
+        "PJRT plugin %s speaks API %d.%d, which is too old; 0.%d or newer is needed. Install a newer plugin", path,
+        major, minor, OLDEST_MINOR);
   }
   if (api->struct_size < offsetof(PJRT_Api, PJRT_Client_Create)) {
     return tt_error(TT_FAILED_PRECONDITION,
                     "PJRT plugin %s gives a function table of %zu bytes, too short to hold even the client functions; "
-                    "the file is broken or not a PJRT plugin. Reinstall it", path, api->struct_size);
+                    "the file is broken or not a PJRT plugin. Reinstall it",
+                    path, api->struct_size);
   }
   return NULL;
 }
@@ -102,8 +107,8 @@ static tt_status_t load_api(const char* path, const PJRT_Api** out_api) {
     const char* why = dlerror();
     return tt_error(TT_FAILED_PRECONDITION,
                     "PJRT plugin %s cannot be loaded: %s. It must be a shared library for this machine, with all the "
-                    "libraries it needs; reinstall it or choose another with TORCH_TPU_PJRT_PLUGIN", path,
-                    why ? why : "unknown reason");
+                    "libraries it needs; reinstall it or choose another with TORCH_TPU_PJRT_PLUGIN",
+                    path, why ? why : "unknown reason");
   }
   const PJRT_Api* (*get_api)(void);
   void* symbol = dlsym(library, "GetPjrtApi");
@@ -111,7 +116,8 @@ static tt_status_t load_api(const char* path, const PJRT_Api** out_api) {
     dlclose(library);  // not a plugin, so nothing of XLA runs in it
     return tt_error(TT_FAILED_PRECONDITION,
                     "%s is a shared library but not a PJRT plugin: it has no function GetPjrtApi. Point "
-                    "TORCH_TPU_PJRT_PLUGIN at a PJRT plugin", path);
+                    "TORCH_TPU_PJRT_PLUGIN at a PJRT plugin",
+                    path);
   }
   memcpy(&get_api, &symbol, sizeof get_api);  // ISO C has no cast from object to function pointers
   *out_api = get_api();

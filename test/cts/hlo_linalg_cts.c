@@ -11,6 +11,15 @@ static void dots(cts_t* c) {
   EXPECT(c, hlo_matmul(b, x, y), "2,2", "4 5 10 11");
   EXPECT(c, hlo_matmul(b, hlo_convert(b, x, TT_F64), hlo_convert(b, y, TT_F64)), "2,2", "4 5 10 11");
   EXPECT(c, hlo_matmul(b, hlo_convert(b, x, TT_I64), hlo_convert(b, y, TT_I64)), "2,2", "4 5 10 11");
+  EXPECT(c, hlo_matmul(b, hlo_convert(b, x, TT_I32), hlo_convert(b, y, TT_I32)), "2,2", "4 5 10 11");
+  EXPECT(c, hlo_matmul(b, hlo_convert(b, x, TT_I16), hlo_convert(b, y, TT_I16)), "2,2", "4 5 10 11");
+  EXPECT(c, hlo_matmul(b, hlo_convert(b, x, TT_U8), hlo_convert(b, y, TT_U8)), "2,2", "4 5 10 11");
+  EXPECT(c, hlo_matmul(b, hlo_convert(b, x, TT_BOOL), hlo_convert(b, y, TT_BOOL)), "2,2", "true true true true");
+  hlo_t xi = hlo_convert(b, x, TT_I64), yi = hlo_convert(b, hlo_swap_dims(b, y, 0, 1), TT_I64);
+  EXPECT(c, hlo_dot_general(b, xi, yi, 1, D(0), D(0), 1, D(-1), D(1), TT_DT_NONE), "2", "4 11");
+  EXPECT(c, hlo_dot_general(b, xi, xi, 2, D(1, 0), D(1, 0), 0, NULL, NULL, TT_DT_NONE), "3,2", "1 16 4 25 9 36");
+  EXPECT(c, hlo_dot_general(b, xi, yi, 0, NULL, NULL, 2, D(0, 1), D(0, 1), TT_DT_NONE), "", "15");
+  EXPECT(c, hlo_matmul(b, hlo_convert(b, x, TT_C128), hlo_convert(b, y, TT_C128)), "2,2", "4 0 5 0 10 0 11 0");
   EXPECT(c, hlo_matmul(b, hlo_convert(b, x, TT_C64), hlo_convert(b, y, TT_C64)), "2,2", "4 0 5 0 10 0 11 0");
   hlo_set_precision(b, HLO_PRECISION_DEFAULT);
   hlo_t xb = hlo_convert(b, x, TT_BF16), yb = hlo_convert(b, y, TT_BF16);

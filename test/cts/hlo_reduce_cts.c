@@ -69,8 +69,10 @@ static void windows(cts_t* c) {
   EXPECT(c, hlo_reduce_window(b, x, hlo_scalar(b, TT_F32, 0), HLO_R_ADD, &dilated), "1,3", "5 8 8");
   hlo_window_t based = {.size = D(1, 2), .base_dilation = D(1, 2)};
   EXPECT(c, hlo_reduce_window(b, x, hlo_scalar(b, TT_F32, 0), HLO_R_ADD, &based), "1,10", "1 5 5 2 2 4 4 3 3 6");
-  EXPECT(c, hlo_select_and_scatter(b, x, IN(c, TT_F32, "1,3", "10 20 30"), hlo_scalar(b, TT_F32, 0), HLO_GE, HLO_R_ADD, &w),
-         "1,6", "0 10 0 20 0 30");
+  hlo_window_t pool = {.size = D(2, 1, 1), .stride = D(2, 1, 1)};  // TPUs want two dims without a window
+  EXPECT(c, hlo_select_and_scatter(b, hlo_reshape(b, x, 3, D(6, 1, 1)), IN(c, TT_F32, "3,1,1", "10 20 30"),
+                                   hlo_scalar(b, TT_F32, 0), HLO_GE, HLO_R_ADD, &pool),
+         "6,1,1", "0 10 0 20 0 30");
 }
 
 static void window_pairs(cts_t* c) {  // max and its position in one variadic window

@@ -60,7 +60,9 @@ void fake_fail_function(const char* name, int64_t n) {
 bool fake_has_failed(void) { return g_failed; }
 void fake_set_events(fake_events_t mode) { g_events = mode; }
 
-void fake_fail_execution(const char* message) { snprintf(g_execution_failure, sizeof g_execution_failure, "%s", message); }
+void fake_fail_execution(const char* message) {
+  snprintf(g_execution_failure, sizeof g_execution_failure, "%s", message);
+}
 
 const char* fake_take_execution_failure(void) {
   if (!g_execution_failure[0]) return NULL;

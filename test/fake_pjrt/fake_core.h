@@ -17,12 +17,12 @@ typedef struct fake_async_t fake_async_t;
 fake_async_t* fake_async_new(void);
 fake_async_t* fake_async_retain(fake_async_t* async);
 void fake_async_release(fake_async_t* async);
-void fake_async_complete(fake_async_t* async, const char* error);       // |error| NULL: success; copied
-void fake_async_schedule(fake_async_t* async, const char* error);       // completes it as the mode says
+void fake_async_complete(fake_async_t* async, const char* error);  // |error| NULL: success; copied
+void fake_async_schedule(fake_async_t* async, const char* error);  // completes it as the mode says
 bool fake_async_is_done(fake_async_t* async);
 PJRT_Error* fake_async_await(fake_async_t* async);
 void fake_async_on_ready(fake_async_t* async, PJRT_Event_OnReadyCallback fn, void* ctx);
-PJRT_Event* fake_event_new(fake_async_t* async);                        // retains |async|
+PJRT_Event* fake_event_new(fake_async_t* async);  // retains |async|
 PJRT_Error* fake_event_destroy(PJRT_Event_Destroy_Args* args);
 PJRT_Error* fake_event_is_ready(PJRT_Event_IsReady_Args* args);
 PJRT_Error* fake_event_error(PJRT_Event_Error_Args* args);

@@ -28,9 +28,9 @@ struct PJRT_Client {
 struct PJRT_Buffer {
   mlir_type_t type;
   PJRT_Device* device;
-  void* data;                // owned unless |host_done|
+  void* data;  // owned unless |host_done|
   fake_async_t* ready;
-  fake_async_t* host_done;   // of a zero-copy buffer: completed when it goes
+  fake_async_t* host_done;  // of a zero-copy buffer: completed when it goes
   bool deleted;
 };
 
@@ -78,12 +78,24 @@ static PJRT_Error* plugin_initialize(PJRT_Plugin_Initialize_Args* args) {
 static PJRT_Error* plugin_attributes(PJRT_Plugin_Attributes_Args* args) {
   static const int64_t k_version[] = {1, 13, 3};
   static const PJRT_NamedValue k_attributes[] = {
-      {.struct_size = PJRT_NamedValue_STRUCT_SIZE, .name = "stablehlo_current_version", .name_size = 25,
-       .type = PJRT_NamedValue_kInt64List, .int64_array_value = k_version, .value_size = 3},
-      {.struct_size = PJRT_NamedValue_STRUCT_SIZE, .name = "motto", .name_size = 5, .type = PJRT_NamedValue_kString,
-       .string_value = "nothing computed", .value_size = 16},
-      {.struct_size = PJRT_NamedValue_STRUCT_SIZE, .name = "is_fake", .name_size = 7, .type = PJRT_NamedValue_kBool,
-       .bool_value = true, .value_size = 1},
+      {.struct_size = PJRT_NamedValue_STRUCT_SIZE,
+       .name = "stablehlo_current_version",
+       .name_size = 25,
+       .type = PJRT_NamedValue_kInt64List,
+       .int64_array_value = k_version,
+       .value_size = 3},
+      {.struct_size = PJRT_NamedValue_STRUCT_SIZE,
+       .name = "motto",
+       .name_size = 5,
+       .type = PJRT_NamedValue_kString,
+       .string_value = "nothing computed",
+       .value_size = 16},
+      {.struct_size = PJRT_NamedValue_STRUCT_SIZE,
+       .name = "is_fake",
+       .name_size = 7,
+       .type = PJRT_NamedValue_kBool,
+       .bool_value = true,
+       .value_size = 1},
   };
   FAKE_ENTER(PJRT_Plugin_Attributes);
   args->attributes = k_attributes;
@@ -174,8 +186,12 @@ static PJRT_Error* description_to_string(PJRT_DeviceDescription_ToString_Args* a
 }
 
 static PJRT_Error* description_attributes(PJRT_DeviceDescription_Attributes_Args* args) {
-  static const PJRT_NamedValue k_cores = {.struct_size = PJRT_NamedValue_STRUCT_SIZE, .name = "num_cores", .name_size = 9,
-                                          .type = PJRT_NamedValue_kInt64, .int64_value = 2, .value_size = 1};
+  static const PJRT_NamedValue k_cores = {.struct_size = PJRT_NamedValue_STRUCT_SIZE,
+                                          .name = "num_cores",
+                                          .name_size = 9,
+                                          .type = PJRT_NamedValue_kInt64,
+                                          .int64_value = 2,
+                                          .value_size = 1};
   FAKE_ENTER(PJRT_DeviceDescription_Attributes);
   args->attributes = &k_cores;
   args->num_attributes = 1;
@@ -525,8 +541,12 @@ static PJRT_Error* executable_memory_stats(PJRT_Executable_GetCompiledMemoryStat
 
 static PJRT_Error* executable_costs(PJRT_Executable_GetCostAnalysis_Args* args) {
   static const PJRT_NamedValue k_costs[] = {
-      {.struct_size = PJRT_NamedValue_STRUCT_SIZE, .name = "flops", .name_size = 5, .type = PJRT_NamedValue_kFloat,
-       .float_value = 42, .value_size = 1},
+      {.struct_size = PJRT_NamedValue_STRUCT_SIZE,
+       .name = "flops",
+       .name_size = 5,
+       .type = PJRT_NamedValue_kFloat,
+       .float_value = 42,
+       .value_size = 1},
   };
   FAKE_ENTER(PJRT_Executable_GetCostAnalysis);
   args->properties = k_costs;
@@ -538,19 +558,21 @@ static PJRT_Error* check_arguments(const PJRT_LoadedExecutable* exe, const PJRT_
   const program_t* p = exe->program;
   if (args->num_devices != 1) return fake_error(PJRT_Error_Code_INVALID_ARGUMENT, "%zu devices", args->num_devices);
   if (args->num_args != (size_t)p->n_args) {
-    return fake_error(PJRT_Error_Code_INVALID_ARGUMENT, "Execution supplied %zu buffers but compiled program expected %d buffers",
-                      args->num_args, p->n_args);
+    return fake_error(PJRT_Error_Code_INVALID_ARGUMENT,
+                      "Execution supplied %zu buffers but compiled program expected %d buffers", args->num_args,
+                      p->n_args);
   }
   for (int i = 0; i < p->n_args; i++) {
     const PJRT_Buffer* b = args->argument_lists[0][i];
     if (b->deleted) return deleted_error();
     if (b->device->description.id != exe->device_id) {
-      return fake_error(PJRT_Error_Code_INVALID_ARGUMENT, "Buffer passed to Execute() as argument %d is on device %d", i,
-                        b->device->description.id);
+      return fake_error(PJRT_Error_Code_INVALID_ARGUMENT, "Buffer passed to Execute() as argument %d is on device %d",
+                        i, b->device->description.id);
     }
     if (mlir_type_bytes(&b->type) != mlir_type_bytes(&p->args[i])) {
-      return fake_error(PJRT_Error_Code_INVALID_ARGUMENT, "Executable expected parameter %d of size %zu but got buffer with incompatible size %zu",
-                        i, mlir_type_bytes(&p->args[i]), mlir_type_bytes(&b->type));
+      return fake_error(PJRT_Error_Code_INVALID_ARGUMENT,
+                        "Executable expected parameter %d of size %zu but got buffer with incompatible size %zu", i,
+                        mlir_type_bytes(&p->args[i]), mlir_type_bytes(&b->type));
     }
   }
   return NULL;
@@ -563,7 +585,8 @@ static bool is_kept(const PJRT_ExecuteOptions* options, int i) {
   return false;
 }
 
-static PJRT_Buffer* make_output(const PJRT_LoadedExecutable* exe, const PJRT_LoadedExecutable_Execute_Args* args, int o) {
+static PJRT_Buffer* make_output(const PJRT_LoadedExecutable* exe, const PJRT_LoadedExecutable_Execute_Args* args,
+                                int o) {
   const program_t* p = exe->program;
   const mlir_type_t* type = &p->results[o];
   PJRT_Device* device = &exe->client->devices[exe->device_id];
@@ -628,7 +651,8 @@ static PJRT_Error* compile(PJRT_Compile_Args* args) {
 #define ENTRY(Fn, function) .Fn = function
 static PJRT_Api g_api = {
     .struct_size = PJRT_Api_STRUCT_SIZE,
-    .pjrt_api_version = {.struct_size = PJRT_Api_Version_STRUCT_SIZE, .major_version = PJRT_API_MAJOR,
+    .pjrt_api_version = {.struct_size = PJRT_Api_Version_STRUCT_SIZE,
+                         .major_version = PJRT_API_MAJOR,
                          .minor_version = PJRT_API_MINOR},
     ENTRY(PJRT_Error_Destroy, fake_error_destroy),
     ENTRY(PJRT_Error_Message, fake_error_message),
@@ -684,14 +708,21 @@ typedef struct cut_t {
 } cut_t;
 #define CUT(Fn) {#Fn, offsetof(PJRT_Api, Fn)}
 static const cut_t k_cuts[] = {
-    CUT(PJRT_Error_Destroy), CUT(PJRT_Client_Create), CUT(PJRT_Executable_Serialize), CUT(PJRT_LoadedExecutable_Execute),
-    CUT(PJRT_Executable_DeserializeAndLoad), CUT(PJRT_Buffer_Destroy), CUT(PJRT_Buffer_CopyToDevice),
-    CUT(PJRT_Buffer_UnsafePointer), CUT(PJRT_TopologyDescription_Create), CUT(PJRT_Compile),
+    CUT(PJRT_Error_Destroy),
+    CUT(PJRT_Client_Create),
+    CUT(PJRT_Executable_Serialize),
+    CUT(PJRT_LoadedExecutable_Execute),
+    CUT(PJRT_Executable_DeserializeAndLoad),
+    CUT(PJRT_Buffer_Destroy),
+    CUT(PJRT_Buffer_CopyToDevice),
+    CUT(PJRT_Buffer_UnsafePointer),
+    CUT(PJRT_TopologyDescription_Create),
+    CUT(PJRT_Compile),
     CUT(PJRT_Executable_GetCompiledMemoryStats),
 };
 
 static const fake_pjrt_control_t k_control = {
-    fake_reset, fake_fail_at, fake_fail_function, fake_has_failed, fake_calls,
+    fake_reset, fake_fail_at,    fake_fail_function,  fake_has_failed, fake_calls,
     fake_live,  fake_set_events, fake_fail_execution, last_options,
 };
 

@@ -20,15 +20,15 @@ typedef enum fake_events_t {
 } fake_events_t;
 
 typedef struct fake_pjrt_control_t {
-  void (*reset)(void);                                  // counters to zero, no failures, events at once
-  void (*fail_at)(int64_t n, int code);                 // the n-th call from now on fails (1: the next); 0: none
-  void (*fail_function)(const char* name, int64_t n);   // the n-th call of |name| from now on fails; NULL: none
-  bool (*has_failed)(void);                             // a failure asked for was given
-  int64_t (*calls)(const char* name);                   // calls so far; NULL: of all functions
-  int64_t (*live)(void);                                // objects that were made and not freed
+  void (*reset)(void);                                 // counters to zero, no failures, events at once
+  void (*fail_at)(int64_t n, int code);                // the n-th call from now on fails (1: the next); 0: none
+  void (*fail_function)(const char* name, int64_t n);  // the n-th call of |name| from now on fails; NULL: none
+  bool (*has_failed)(void);                            // a failure asked for was given
+  int64_t (*calls)(const char* name);                  // calls so far; NULL: of all functions
+  int64_t (*live)(void);                               // objects that were made and not freed
   void (*set_events)(fake_events_t mode);
-  void (*fail_execution)(const char* message);          // the next execution's buffers and events end in this error
-  const void* (*last_options)(int64_t* out_len);        // CompileOptionsProto of the last compile or load
+  void (*fail_execution)(const char* message);    // the next execution's buffers and events end in this error
+  const void* (*last_options)(int64_t* out_len);  // CompileOptionsProto of the last compile or load
 } fake_pjrt_control_t;
 
 // The one exported symbol besides GetPjrtApi.
