@@ -145,11 +145,17 @@ class Graph {
     return py::make_tuple(d, std::vector<int64_t>(dims, dims + rank));
   }
 
-  void outputs(const std::vector<Node>& nodes, const std::optional<std::vector<int>>& donate) {
+  // |strides|: of each result in memory, None row-major.
+  void outputs(const std::vector<Node>& nodes, const std::optional<std::vector<int>>& donate,
+               const std::optional<std::vector<std::optional<std::vector<int64_t>>>>& strides) {
     std::vector<int> ids;
     for (auto& n : nodes) ids.push_back(n.id);
     TORCH_CHECK(!donate || donate->size() == ids.size(), "donate: one entry per output");
     ok(tt_graph_outputs(graph(), static_cast<int>(ids.size()), ids.data(), donate ? donate->data() : nullptr));
+    for (size_t i = 0; strides && i < strides->size(); i++) {
+      const auto& s = (*strides)[i];
+      if (s) ok(tt_graph_output_strides(graph(), static_cast<int>(i), static_cast<int>(s->size()), s->data()));
+    }
   }
 
   py::str text() {
@@ -300,7 +306,7 @@ void bind_graph(py::module_& m) {
       .def("constant", &Graph::constant)
       .def("call", &Graph::call)
       .def("type", &Graph::type)
-      .def("outputs", &Graph::outputs, py::arg("nodes"), py::arg("donate") = py::none())
+      .def("outputs", &Graph::outputs, py::arg("nodes"), py::arg("donate") = py::none(), py::arg("strides") = py::none())
       .def("text", &Graph::text)
       .def("compile", &Graph::compile);
 }

@@ -177,6 +177,10 @@ PYBIND11_MODULE(_C, m) {
   m.def("mode_set", [](int mode) { tt_mode_set(static_cast<tt_mode_t>(mode)); });
   m.def("mode_get", [] { return static_cast<int>(tt_mode_get()); });
   m.def("mode_set_default", [](int mode) { tt_mode_set_default(static_cast<tt_mode_t>(mode)); });
+  m.def("defer_wait", [] {
+    pybind11::gil_scoped_release no_gil;
+    tt_defer_wait();
+  });
   m.def("precision_set", [](int precision) { tt_precision_set(precision); });
   m.def("default_generator", [](int device) { return at::globalContext().defaultGenerator(c10::Device(kTpu, static_cast<c10::DeviceIndex>(device))); });
   m.def("rows", [] {

@@ -3,6 +3,14 @@
 
 namespace tt {
 
+// A tensor made from an address of the device (torch.save does that with a storage's): whose is it?
+static void find_storage(const c10::TensorImpl* impl, tt_tensor_t* out) {
+  const auto* data = static_cast<const char*>(impl->unsafe_storage().data());
+  out->storage = tt_storage_find(data);
+  if (out->storage == nullptr) raise_foreign_storage();
+  out->offset += (data - static_cast<const char*>(tt_storage_address(out->storage))) / static_cast<int64_t>(impl->dtype().itemsize());
+}
+
 void describe(const at::Tensor& tensor, tt_tensor_t* out) {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   const auto sizes = impl->sizes();
@@ -17,6 +25,7 @@ void describe(const at::Tensor& tensor, tt_tensor_t* out) {
   if (impl->is_neg()) flags |= TT_T_NEG;
   if (impl->device_type() == kTpu) {
     out->storage = storage_of(impl);
+    if (C10_UNLIKELY(out->storage == nullptr) && impl->numel() != 0) find_storage(impl, out);
     out->host_data = nullptr;
     out->device = impl->device().index();
   } else {

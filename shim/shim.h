@@ -5,17 +5,7 @@
 // The shim is the only place that includes torch. It packs what PyTorch's dispatcher hands over into the core's plain C
 // values, and unpacks what comes back. It decides nothing about numbers.
 #pragma once
-#include <ATen/ATen.h>
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <c10/core/impl/alloc_cpu.h>
-#include <torch/library.h>
-
-#include <array>
-#include <atomic>
-#include <exception>
-#include <memory>
-#include <string>
-#include <vector>
+#include "torch_headers.h"
 
 #include "tt/eager.h"
 #include "tt/graph.h"
@@ -56,8 +46,7 @@ inline tt_storage_t* storage_of(const c10::TensorImpl* impl) {
   const auto& storage = impl->unsafe_storage();
   if (C10_UNLIKELY(!storage)) return nullptr;
   const c10::DataPtr& data = storage.unsafeGetStorageImpl()->data_ptr();
-  if (C10_UNLIKELY(data.get_deleter() != &storage_deleter && data.get_context() != nullptr)) raise_foreign_storage();
-  return static_cast<tt_storage_t*>(data.get_context());
+  return C10_LIKELY(data.get_deleter() == &storage_deleter) ? static_cast<tt_storage_t*>(data.get_context()) : nullptr;
 }
 // Takes the reference to |storage|.
 at::Tensor tensor_of(tt_storage_t* storage, tt_dtype_t dtype, c10::IntArrayRef sizes, c10::IntArrayRef strides, int device);

@@ -44,6 +44,7 @@ typedef enum tt_mode_t { TT_MODE_STRICT, TT_MODE_DEBUG, TT_MODE_DEFER } tt_mode_
 TT_API void tt_mode_set(tt_mode_t mode);  // of the calling thread
 TT_API tt_mode_t tt_mode_get(void);
 TT_API void tt_mode_set_default(tt_mode_t mode);  // of threads that never set one
+TT_API void tt_defer_wait(void);  // until no fused program is being compiled; what is recorded stays recorded
 // Matmul/convolution precision of f32: 0 default (fastest), 1 high, 2 highest (f32 products). Process-wide.
 TT_API void tt_precision_set(int precision);
 
@@ -55,6 +56,8 @@ TT_API void tt_storage_retain(tt_storage_t* storage);
 TT_API void tt_storage_release(tt_storage_t* storage);      // accepts NULL
 TT_API void* tt_storage_address(const tt_storage_t* storage);  // unique while it lives, never dereferenceable
 TT_API size_t tt_storage_nbytes(const tt_storage_t* storage);
+// The live storage that |address| points into; borrowed, NULL when there is none. Slow: for addresses that came back.
+TT_API tt_storage_t* tt_storage_find(const void* address);
 TT_API int tt_storage_device(const tt_storage_t* storage);
 // Changes the size; keeps the common prefix of the bytes (device work when there is a value).
 TT_API TT_MUST_USE tt_status_t tt_storage_resize(tt_storage_t* storage, size_t nbytes);

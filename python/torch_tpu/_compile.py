@@ -245,9 +245,9 @@ def backend(gm, example_inputs, **options):
     """The Dynamo backend. Options of ``torch.compile(options=...)`` that do not apply here are ignored."""
     global _backend
     if _backend is None:
-        from . import _lazy_init
+        from . import tpu
 
-        _lazy_init()
+        tpu._lazy_init()
         _backend = aot_autograd(fw_compiler=compile_fx, bw_compiler=compile_fx, inference_compiler=compile_fx,
                                 decompositions=_decompositions())
     return _backend(gm, example_inputs)

@@ -2,7 +2,6 @@
 #include "hlo/ir.h"
 
 #include "base/alloc.h"
-#include "base/hash.h"
 
 // Rank-0 values point here: a caller that indexes the dims of a stand-in after a failure reads ones, not wild memory.
 static const int64_t k_ones[HLO_MAX_RANK] = {

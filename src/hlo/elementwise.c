@@ -237,11 +237,8 @@ hlo_t hlo_bitcast(hlo_builder_t* b, hlo_t x, tt_dtype_t dtype) {
   if (tt_is_complex(x->dtype)) {  // XLA casts no complex bits: by way of [re, im] in a last dim
     int64_t part = from / 2;
     hlo_t parts = complex_to_parts(b, x);
-    if (to == part) return bitcast_real(b, parts, dtype);
-    if (to == from) return tt_is_complex(dtype) ? hlo_poison(b) : bitcast_real(b, parts, dtype);
-    if (to < part) return merge_last_two(b, bitcast_real(b, parts, dtype));
-    // complex64[..., 2] to complex128[...]: each half of a complex128 is one complex64.
-    return parts_to_complex(b, bitcast_real(b, parts, TT_F64));
+    if (tt_is_complex(dtype)) return parts_to_complex(b, bitcast_real(b, parts, part_dtype(dtype)));
+    return to < part ? merge_last_two(b, bitcast_real(b, parts, dtype)) : bitcast_real(b, parts, dtype);
   }
   if (!tt_is_complex(dtype)) return bitcast_real(b, x, dtype);
   tt_dtype_t part = part_dtype(dtype);

@@ -83,7 +83,7 @@ static void lower_batch_norm(tt_lower_t* l) {
     var = tt_in_as(l, f->running + 1, d);
   }
   hlo_t invstd = inverse_std(b, var, eps);
-  tt_ret(l, 0, normalised(l, x, mean, invstd, 1));
+  tt_ret_like(l, 0, normalised(l, x, mean, invstd, 1), 0);
   tt_ret(l, 1, mean);
   tt_ret(l, 2, invstd);
   int next = 3;
@@ -124,7 +124,7 @@ static void lower_batch_norm_backward(tt_lower_t* l) {
       dx = hlo_subtract(b, dx, tt_along(b, hlo_divide(b, sum, count), x, 1));
       dx = hlo_subtract(b, dx, hlo_multiply(b, centred, tt_along(b, k, x, 1)));
     }
-    tt_ret(l, 0, hlo_multiply(b, dx, tt_along(b, scale, x, 1)));
+    tt_ret_like(l, 0, hlo_multiply(b, dx, tt_along(b, scale, x, 1)), 1);
   }
   if (tt_mask_bit(l, 9, 1)) tt_ret(l, 1, hlo_multiply(b, dot, invstd));
   if (tt_mask_bit(l, 9, 2)) tt_ret(l, 2, sum);

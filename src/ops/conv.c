@@ -207,7 +207,7 @@ static void lower_convolution(tt_lower_t* l) {
     y = forward(l, x, w, &p);
   }
   if (tt_has(l, 2)) y = hlo_add(b, y, tt_along(b, tt_in_as(l, 2, y->dtype), y, 1));
-  tt_ret(l, 0, y);
+  tt_ret_like(l, 0, y, 0);
 }
 
 // convolution_backward(grad_output, input, weight, [bias_sizes,] stride, padding, dilation, transposed, output_padding,
@@ -221,13 +221,13 @@ static void lower_convolution_backward(tt_lower_t* l) {
   bool transposed = tt_bool(l, at + 3);
   tt_ret(l, 2, NULL);  // None unless asked for
   if (tt_mask_bit(l, mask, 0))
-    tt_ret(l, 0, transposed ? forward(l, g, w, &p) : input_gradient(l, g, w, &p, x->dims + 2));
+    tt_ret_like(l, 0, transposed ? forward(l, g, w, &p) : input_gradient(l, g, w, &p, x->dims + 2), 1);
   if (tt_mask_bit(l, mask, 1))
-    tt_ret(l, 1, weight_gradient(l, transposed ? g : x, transposed ? x : g, &p, w->dims + 2));
+    tt_ret_like(l, 1, weight_gradient(l, transposed ? g : x, transposed ? x : g, &p, w->dims + 2), 2);
   if (tt_mask_bit(l, mask, 2)) {
     int64_t dims[TT_MAX_RANK] = {0};
     for (int i = 0; i < p.n; i++) dims[1 + i] = 2 + i;
-    tt_ret(l, 2, hlo_reduce(b, hlo_convert(b, g, tt_opmath(g->dtype)), HLO_R_ADD, p.n + 1, dims));
+    tt_ret_like(l, 2, hlo_reduce(b, hlo_convert(b, g, tt_opmath(g->dtype)), HLO_R_ADD, p.n + 1, dims), 2);
   }
 }
 
@@ -237,7 +237,7 @@ static void lower_conv_tbc(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   plain_t p = {.n = 1, .groups = 1, .stride = {1}, .padding = {tt_int(l, 3)}, .dilation = {1}};
   hlo_t y = forward(l, hlo_transpose(b, tt_in(l, 0), x_perm), hlo_transpose(b, tt_in(l, 1), w_perm), &p);
-  tt_ret(l, 0, hlo_add(b, hlo_transpose(b, y, y_perm), tt_in_as(l, 2, y->dtype)));
+  tt_ret_like(l, 0, hlo_add(b, hlo_transpose(b, y, y_perm), tt_in_as(l, 2, y->dtype)), 0);
 }
 
 static const tt_op_row_t k_rows[] = {

@@ -176,7 +176,7 @@ static void limits_of(tt_lower_t* l, hlo_t rows, int d, int range_arg, hlo_t* lo
   hlo_builder_t* b = tt_b(l);
   if (!tt_has(l, range_arg)) {
     data_range(b, hlo_slice_dim(b, rows, 1, d, d + 1, 1), 0.5, lo, hi);
-    check_range(l, *lo, *hi, "torch.histogramdd(): dimension 0's range is not finite");
+    check_range(l, *lo, *hi, "torch.histogramdd: dimension 0's range is not finite");
     return;
   }
   *lo = tt_scalar_at(l, range_arg, 2 * d, rows->dtype);

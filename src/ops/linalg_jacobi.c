@@ -305,10 +305,17 @@ static void lower_lstsq(tt_lower_t* l) {
   hlo_t empty = hlo_splat(b, real, 0, 1, &none);
   if (hlo_numel(p.a) == 0 || hlo_numel(p.rhs) == 0) {
     p.x = hlo_splat(b, math, 0, 3, (const int64_t[]){p.a->dims[0], n, k});
-    p.rank = hlo_splat(b, TT_I64, 0, 1, &p.a->dims[0]);
+    p.rank = hlo_splat(b, TT_I64, m < n ? (double)m : (double)n, 1, &p.a->dims[0]);
     p.s = hlo_splat(b, real, 0, 2, (const int64_t[]){p.a->dims[0], m < n ? m : n});
   } else {
     solve_least_squares(l, &p);
+  }
+  if (kind == '\0') {
+    int64_t smaller = m < n ? m : n;
+    hlo_t low = hlo_reduce_all(b, p.rank, HLO_R_MIN);
+    tt_check(l, hlo_compare(b, HLO_LT, low, la_int(b, smaller)), hlo_add(b, low, la_int(b, 1)), TT_INVALID_ARGUMENT,
+             "torch.linalg.lstsq: The least squares solution could not be computed because the input matrix does not "
+             "have full rank (error code: %lld).");
   }
   int64_t shape[TT_MAX_RANK];
   for (int i = 0; i < rank; i++) shape[i] = dims[i];
@@ -318,7 +325,11 @@ static void lower_lstsq(tt_lower_t* l) {
   if (m > n && hlo_numel(p.a) > 0) {
     hlo_t miss = la_norm2(b, hlo_subtract(b, p.rhs, hlo_matmul(b, p.a, p.x)));
     shape[rank] = k;
-    tt_ret(l, 1, hlo_reshape(b, hlo_reduce(b, miss, HLO_R_ADD, 1, (const int64_t[]){1}), vector ? rank : rank + 1, shape));
+    hlo_t sums = hlo_reshape(b, hlo_reduce(b, miss, HLO_R_ADD, 1, (const int64_t[]){1}), vector ? rank : rank + 1, shape);
+    // Residuals are given only when every matrix has full rank.
+    hlo_t full = hlo_reduce_all(b, hlo_compare(b, HLO_EQ, p.rank, la_int(b, n)), HLO_R_AND);
+    if (sums->rank == 0) tt_ret(l, 1, sums);
+    else tt_ret_sized(l, 1, sums, hlo_select(b, full, la_int(b, sums->dims[0]), la_int(b, 0)));
   } else {
     tt_ret(l, 1, empty);
   }
@@ -330,6 +341,6 @@ static void lower_lstsq(tt_lower_t* l) {
 static const tt_op_row_t k_rows[] = {
     {.name = "_linalg_svd", .lower = lower_svd, .flags = TT_OP_CHECKS},
     {.name = "_linalg_eigh", .lower = lower_eigh},
-    {.name = "linalg_lstsq", .lower = lower_lstsq, .flags = TT_OP_NO_META},
+    {.name = "linalg_lstsq", .lower = lower_lstsq, .flags = TT_OP_DATA_DEPENDENT | TT_OP_CHECKS},
 };
 TT_OP_FAMILY(linalg_jacobi, k_rows)

@@ -22,16 +22,23 @@ static hlo_t bmm(tt_lower_t* l, hlo_t lhs, hlo_t rhs) {
   return tt_dot(l, lhs, rhs, 1, zero, zero, 1, two, one);
 }
 
+// The one result; row kind: number of an out_dtype argument, 0 when there is none.
+static void ret_product(tt_lower_t* l, hlo_t value) {
+  int at = tt_row(l)->kind;
+  if (at > 0 && tt_dtype_arg(l, at) != TT_DT_NONE) tt_ret(l, 0, hlo_convert(tt_b(l), value, tt_dtype_arg(l, at)));
+  else tt_ret_like(l, 0, value, 0);
+}
+
 static void lower_mm(tt_lower_t* l) {
-  tt_ret(l, 0, tt_mm(l, product_in(l, 0, "addmm_impl_cpu_"), product_in(l, 1, "addmm_impl_cpu_")));
+  ret_product(l, tt_mm(l, product_in(l, 0, "addmm_impl_cpu_"), product_in(l, 1, "addmm_impl_cpu_")));
 }
 
 static void lower_bmm(tt_lower_t* l) {
-  tt_ret(l, 0, bmm(l, product_in(l, 0, "bmm"), product_in(l, 1, "bmm")));
+  ret_product(l, bmm(l, product_in(l, 0, "bmm"), product_in(l, 1, "bmm")));
 }
 
 static void lower_mv(tt_lower_t* l) {
-  tt_ret(l, 0, tt_mm(l, product_in(l, 0, "addmv_impl_cpu"), product_in(l, 1, "addmv_impl_cpu")));
+  tt_ret_like(l, 0, tt_mm(l, product_in(l, 0, "addmv_impl_cpu"), product_in(l, 1, "addmv_impl_cpu")), 0);
 }
 
 // beta * self + alpha * product, in the product's dtype. |zero_alpha|: alpha == 0 hides the product's NaNs (BLAS).
@@ -51,11 +58,11 @@ static hlo_t combine(tt_lower_t* l, hlo_t self, hlo_t product, int beta_arg, int
   return hlo_add(b, self, product);
 }
 
-// addmm, addmv and their out_dtype forms; row kind 1: an out_dtype argument precedes beta.
+// addmm, addmv and their out_dtype forms, in which the dtype precedes beta.
 static void lower_addmm(tt_lower_t* l) {
   hlo_t product = tt_mm(l, product_in(l, 1, "addmm_impl_cpu_"), product_in(l, 2, "addmm_impl_cpu_"));
-  int beta = tt_row(l)->kind == 1 ? 4 : 3;
-  tt_ret(l, 0, tt_to_out_dims(l, 0, combine(l, tt_in(l, 0), product, beta, beta + 1, true)));
+  int beta = tt_row(l)->kind > 0 ? 4 : 3;
+  ret_product(l, tt_to_out_dims(l, 0, combine(l, tt_in(l, 0), product, beta, beta + 1, true)));
 }
 
 static void lower_addmm_activation(tt_lower_t* l) {
@@ -64,25 +71,25 @@ static void lower_addmm_activation(tt_lower_t* l) {
   hlo_t x = combine(l, tt_in(l, 0), product, 3, 4, true);
   if (!tt_bool(l, 5)) {
     hlo_t zero = hlo_scalar(b, x->dtype, 0);
-    tt_ret(l, 0, hlo_select(b, hlo_compare(b, HLO_LE, x, zero), zero, x));
+    tt_ret_like(l, 0, hlo_select(b, hlo_compare(b, HLO_LE, x, zero), zero, x), 0);
     return;
   }
   // Phi(x) through erfc keeps the digits of the left tail that 1 + erf(x) would cancel.
   hlo_t tail = hlo_erfc(b, tt_times(b, x, -0.70710678118654752440));
-  tt_ret(l, 0, hlo_multiply(b, tt_times(b, x, 0.5), tail));
+  tt_ret_like(l, 0, hlo_multiply(b, tt_times(b, x, 0.5), tail), 0);
 }
 
 static void lower_baddbmm(tt_lower_t* l) {
   hlo_t product = bmm(l, product_in(l, 1, "baddbmm"), product_in(l, 2, "baddbmm"));
-  int beta = tt_row(l)->kind == 1 ? 4 : 3;
-  tt_ret(l, 0, combine(l, tt_in(l, 0), product, beta, beta + 1, false));
+  int beta = tt_row(l)->kind > 0 ? 4 : 3;
+  ret_product(l, combine(l, tt_in(l, 0), product, beta, beta + 1, false));
 }
 
 static void lower_addbmm(tt_lower_t* l) {
   static const int64_t left[] = {0, 2}, right[] = {0, 1};
   hlo_t lhs = product_in(l, 1, "addbmm"), rhs = product_in(l, 2, "addbmm");
   hlo_t product = tt_dot(l, lhs, rhs, 0, NULL, NULL, 2, left, right);
-  tt_ret(l, 0, combine(l, tt_in(l, 0), product, 3, 4, false));
+  tt_ret_like(l, 0, combine(l, tt_in(l, 0), product, 3, 4, false), 0);
 }
 
 static void lower_addr(tt_lower_t* l) {
@@ -95,7 +102,8 @@ static void lower_addr(tt_lower_t* l) {
     tt_ret(l, 0, hlo_or_(b, self, product));
     return;
   }
-  tt_ret(l, 0, tt_to_out_dims(l, 0, combine(l, tt_in(l, 0), hlo_multiply(b, column, row), 3, 4, false)));
+  hlo_t y = tt_to_out_dims(l, 0, combine(l, tt_in(l, 0), hlo_multiply(b, column, row), 3, 4, false));
+  tt_ret(l, 0, hlo_convert(b, y, tt_out_dtype(l, 0)));
 }
 
 // dot and vdot; row kind 1 conjugates the left operand.
@@ -103,7 +111,7 @@ static void lower_dot(tt_lower_t* l) {
   static const int64_t zero[] = {0};
   hlo_t lhs = product_in(l, 0, "dot"), rhs = product_in(l, 1, "dot");
   if (tt_row(l)->kind == 1) lhs = tt_conj(tt_b(l), lhs);
-  tt_ret(l, 0, tt_dot(l, lhs, rhs, 0, NULL, NULL, 1, zero, zero));
+  tt_ret_like(l, 0, tt_dot(l, lhs, rhs, 0, NULL, NULL, 1, zero, zero), 0);
 }
 
 // linear(input, weight, bias): weight is [out, in], or [in] for a result without the last dim.
@@ -113,7 +121,7 @@ static void lower_linear(tt_lower_t* l) {
   int64_t lhs[] = {x->rank - 1}, rhs[] = {w->rank - 1};
   hlo_t y = tt_dot(l, x, w, 0, NULL, NULL, 1, lhs, rhs);
   if (tt_has(l, 2)) y = hlo_add(b, y, tt_in_as(l, 2, y->dtype));
-  tt_ret(l, 0, y);
+  tt_ret_like(l, 0, y, 0);
 }
 
 // linear_backward(input, grad_output, weight, mask)
@@ -124,11 +132,11 @@ static void lower_linear_backward(tt_lower_t* l) {
   int n = g->rank - 1;
   for (int d = 0; d < n; d++) leading[d] = d;
   tt_ret(l, 2, NULL);  // None unless asked for
-  if (tt_mask_bit(l, 3, 0)) tt_ret(l, 0, tt_dot(l, g, w, 0, NULL, NULL, 1, last, zero));
+  if (tt_mask_bit(l, 3, 0)) tt_ret_like(l, 0, tt_dot(l, g, w, 0, NULL, NULL, 1, last, zero), 0);
   if (!tt_mask_bit(l, 3, 1) && !tt_mask_bit(l, 3, 2)) return;
   // PyTorch returns both when it asks for one.
-  tt_ret(l, 1, tt_dot(l, g, x, 0, NULL, NULL, n, leading, leading));
-  tt_ret(l, 2, hlo_reduce(b, hlo_convert(b, g, tt_opmath(g->dtype)), HLO_R_ADD, n, leading));
+  tt_ret_like(l, 1, tt_dot(l, g, x, 0, NULL, NULL, n, leading, leading), 2);
+  tt_ret_like(l, 2, hlo_reduce(b, hlo_convert(b, g, tt_opmath(g->dtype)), HLO_R_ADD, n, leading), 2);
 }
 
 static void lower_int_mm(tt_lower_t* l) {
@@ -186,9 +194,9 @@ static void lower_scaled_mm(tt_lower_t* l) {
   if (after_a != NULL) y = hlo_multiply(b, y, after_a);
   if (after_b != NULL) y = hlo_multiply(b, y, after_b);
   if (tt_has(l, 4)) y = hlo_add(b, y, tt_in_as(l, 4, TT_F32));
-  tt_dtype_t out = tt_out_dtype(l, 0);
+  tt_dtype_t out = tt_dtype_arg(l, 6) != TT_DT_NONE ? tt_dtype_arg(l, 6) : tt_in(l, 0)->dtype;
   if (tt_has(l, 5) && tt_dtype_size(out) == 1) y = hlo_multiply(b, y, hlo_reshape(b, tt_in_as(l, 5, TT_F32), 0, NULL));
-  tt_ret(l, 0, y);
+  tt_ret(l, 0, hlo_convert(b, y, out));
 }
 
 // ---------------------------------------------------------------- grouped products
@@ -283,7 +291,7 @@ static hlo_t grouped(tt_lower_t* l, hlo_t a, hlo_t w, hlo_t offs) {
 static void lower_grouped_mm(tt_lower_t* l) {
   hlo_t y = grouped(l, tt_in(l, 0), tt_in(l, 1), tt_in_or_null(l, 2));
   if (tt_has(l, 3)) y = hlo_add(tt_b(l), y, tt_in_as(l, 3, y->dtype));
-  tt_ret(l, 0, y);
+  tt_ret_like(l, 0, y, 0);
 }
 
 // ---------------------------------------------------------------- _trilinear
@@ -380,21 +388,21 @@ static void lower_trilinear(tt_lower_t* l) {
   for (int d = 0; d < space; d++) keep[d] = wanted[d] || has_label(&f[2], d);
   factor_t y = multiply_factors(l, &f[0], &f[1], keep);
   y = multiply_factors(l, &y, &f[2], wanted);
-  tt_ret(l, 0, arrange(b, &y, space, wanted));
+  tt_ret_like(l, 0, arrange(b, &y, space, wanted), 0);
 }
 
 static const tt_op_row_t k_rows[] = {
     {.name = "mm", .lower = lower_mm},
-    {.name = "mm.dtype", .lower = lower_mm},
+    {.name = "mm.dtype", .lower = lower_mm, .kind = 2},
     {.name = "bmm", .lower = lower_bmm},
-    {.name = "bmm.dtype", .lower = lower_bmm},
+    {.name = "bmm.dtype", .lower = lower_bmm, .kind = 2},
     {.name = "mv", .lower = lower_mv},
     {.name = "addmm", .lower = lower_addmm, .unit = TT_ARG(3) | TT_ARG(4)},
-    {.name = "addmm.dtype", .lower = lower_addmm, .kind = 1, .unit = TT_ARG(4) | TT_ARG(5)},
+    {.name = "addmm.dtype", .lower = lower_addmm, .kind = 3, .unit = TT_ARG(4) | TT_ARG(5)},
     {.name = "addmv", .lower = lower_addmm, .unit = TT_ARG(3) | TT_ARG(4)},
     {.name = "_addmm_activation", .lower = lower_addmm_activation, .unit = TT_ARG(3) | TT_ARG(4)},
     {.name = "baddbmm", .lower = lower_baddbmm, .unit = TT_ARG(3) | TT_ARG(4)},
-    {.name = "baddbmm.dtype", .lower = lower_baddbmm, .kind = 1, .unit = TT_ARG(4) | TT_ARG(5)},
+    {.name = "baddbmm.dtype", .lower = lower_baddbmm, .kind = 3, .unit = TT_ARG(4) | TT_ARG(5)},
     {.name = "addbmm", .lower = lower_addbmm, .unit = TT_ARG(3) | TT_ARG(4)},
     {.name = "addr", .lower = lower_addr, .unit = TT_ARG(3) | TT_ARG(4)},
     {.name = "dot", .lower = lower_dot},

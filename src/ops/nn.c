@@ -87,3 +87,7 @@ bool tt_mask_bit(tt_lower_t* l, int arg, int i) {
   const int64_t* bits = tt_ints(l, arg, &n);
   return i < n && bits[i] != 0;
 }
+
+void tt_ret_like(tt_lower_t* l, int i, hlo_t value, int arg) {
+  tt_ret(l, i, tt_out_count(l) > i ? value : hlo_convert(tt_b(l), value, tt_in(l, arg)->dtype));
+}

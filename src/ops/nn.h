@@ -32,6 +32,8 @@ hlo_t tt_conj(hlo_builder_t* b, hlo_t x);
 hlo_t tt_keep_mask(hlo_builder_t* b, hlo_t bits, hlo_t keep);
 // |x| over its last |n| dims flattened to one; and the leading ones to one.
 hlo_t tt_flat_planes(hlo_builder_t* b, hlo_t x, int n);
+// tt_ret; where the result's type is unknown it gets the dtype of tensor argument |arg|, whatever it was computed in.
+void tt_ret_like(tt_lower_t* l, int i, hlo_t value, int arg);
 // True when bit |i| of bool-list argument |arg| is set.
 bool tt_mask_bit(tt_lower_t* l, int arg, int i);
 

@@ -62,7 +62,7 @@ static void lower_layer_norm(tt_lower_t* l) {
   hlo_t y = hlo_multiply(b, hlo_subtract(b, x, tt_over(b, mean, x, n, dims)), tt_over(b, rstd, x, n, dims));
   if (tt_has(l, 2)) y = hlo_multiply(b, y, tt_in_as(l, 2, d));
   if (tt_has(l, 3)) y = hlo_add(b, y, tt_in_as(l, 3, d));
-  tt_ret(l, 0, y);
+  tt_ret_like(l, 0, y, 0);
   tt_ret(l, 1, keep_ones(b, mean, x, n));
   tt_ret(l, 2, keep_ones(b, rstd, x, n));
 }
@@ -78,10 +78,10 @@ static void lower_layer_norm_backward(tt_lower_t* l) {
   tt_ret(l, 2, NULL);  // None unless asked for
   if (tt_mask_bit(l, 7, 0)) {
     hlo_t a = tt_has(l, 5) ? hlo_multiply(b, g, tt_in_as(l, 5, d)) : g;
-    tt_ret(l, 0, centred_gradient(b, a, xhat, rstd, n, dims, true));
+    tt_ret_like(l, 0, centred_gradient(b, a, xhat, rstd, n, dims, true), 1);
   }
-  if (tt_mask_bit(l, 7, 1) && tt_has(l, 5)) tt_ret(l, 1, sum_leading(b, hlo_multiply(b, g, xhat), n));
-  if (tt_mask_bit(l, 7, 2) && tt_has(l, 6)) tt_ret(l, 2, sum_leading(b, g, n));
+  if (tt_mask_bit(l, 7, 1) && tt_has(l, 5)) tt_ret_like(l, 1, sum_leading(b, hlo_multiply(b, g, xhat), n), 5);
+  if (tt_mask_bit(l, 7, 2) && tt_has(l, 6)) tt_ret_like(l, 2, sum_leading(b, g, n), 6);
 }
 
 // _fused_rms_norm(input, normalized_shape, weight, eps) -> (out, rstd)
@@ -97,7 +97,7 @@ static void lower_rms_norm(tt_lower_t* l) {
   hlo_t rstd = inverse_std(b, square, eps);
   hlo_t y = hlo_multiply(b, x, tt_over(b, rstd, x, n, dims));
   if (tt_has(l, 2)) y = hlo_multiply(b, y, tt_in_as(l, 2, d));
-  tt_ret(l, 0, y);
+  tt_ret_like(l, 0, y, 0);
   tt_ret(l, 1, keep_ones(b, rstd, x, n));
 }
 
@@ -112,9 +112,9 @@ static void lower_rms_norm_backward(tt_lower_t* l) {
   tt_ret(l, 1, NULL);
   if (tt_mask_bit(l, 5, 0)) {
     hlo_t a = tt_has(l, 4) ? hlo_multiply(b, g, tt_in_as(l, 4, d)) : g;
-    tt_ret(l, 0, centred_gradient(b, a, xhat, rstd, n, dims, false));
+    tt_ret_like(l, 0, centred_gradient(b, a, xhat, rstd, n, dims, false), 1);
   }
-  if (tt_mask_bit(l, 5, 1) && tt_has(l, 4)) tt_ret(l, 1, sum_leading(b, hlo_multiply(b, g, xhat), n));
+  if (tt_mask_bit(l, 5, 1) && tt_has(l, 4)) tt_ret_like(l, 1, sum_leading(b, hlo_multiply(b, g, xhat), n), 4);
 }
 
 // ---------------------------------------------------------------- group norm
@@ -163,7 +163,7 @@ static void lower_group_norm(tt_lower_t* l) {
   hlo_t y = hlo_multiply(b, hlo_subtract(b, x, per_group(b, mean, &s)), per_group(b, rstd, &s));
   if (tt_has(l, 1)) y = hlo_multiply(b, y, per_channel(b, tt_in_as(l, 1, d), &s));
   if (tt_has(l, 2)) y = hlo_add(b, y, per_channel(b, tt_in_as(l, 2, d), &s));
-  tt_ret(l, 0, hlo_reshape(b, y, in->rank, in->dims));
+  tt_ret_like(l, 0, hlo_reshape(b, y, in->rank, in->dims), 0);
   tt_ret(l, 1, mean);
   tt_ret(l, 2, rstd);
 }
@@ -180,7 +180,7 @@ static void lower_group_norm_backward(tt_lower_t* l) {
   tt_ret(l, 2, NULL);
   if (tt_mask_bit(l, 9, 0)) {
     hlo_t a = tt_has(l, 4) ? hlo_multiply(b, g, per_channel(b, tt_in_as(l, 4, d), &s)) : g;
-    tt_ret(l, 0, hlo_reshape(b, centred_gradient(b, a, xhat, rstd, 2, k_group, true), in->rank, in->dims));
+    tt_ret_like(l, 0, hlo_reshape(b, centred_gradient(b, a, xhat, rstd, 2, k_group, true), in->rank, in->dims), 1);
   }
   if (tt_mask_bit(l, 9, 1)) tt_ret(l, 1, channel_sum(b, hlo_multiply(b, g, xhat), &s));
   if (tt_mask_bit(l, 9, 2)) tt_ret(l, 2, channel_sum(b, g, &s));

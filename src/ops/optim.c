@@ -212,18 +212,19 @@ static void lower_update_scale(tt_lower_t* l) {
 
 // ---------------------------------------------------------------- rows
 // kind: bit 0 functional, bit 1 decoupled weight decay, bit 2 step counters are not among the results.
-#define STEP(op, fn, k)                                                                       \
-  {.name = op "_", .lower = fn, .kind = (k), .flags = TT_OP_HOST_OPERANDS},                   \
-      {.name = op "_.tensor_lr", .lower = fn, .kind = (k), .flags = TT_OP_HOST_OPERANDS},     \
-      {.name = op, .lower = fn, .kind = (k) | 1, .flags = TT_OP_HOST_OPERANDS},               \
-      {.name = op ".tensor_lr", .lower = fn, .kind = (k) | 5, .flags = TT_OP_HOST_OPERANDS}
+#define FLAGS (TT_OP_HOST_OPERANDS | TT_OP_NO_META)
+#define STEP(op, fn, k)                                                         \
+  {.name = op "_", .lower = fn, .kind = (k), .flags = FLAGS},                   \
+      {.name = op "_.tensor_lr", .lower = fn, .kind = (k), .flags = FLAGS},     \
+      {.name = op, .lower = fn, .kind = (k) | 1, .flags = FLAGS},               \
+      {.name = op ".tensor_lr", .lower = fn, .kind = (k) | 5, .flags = FLAGS}
 
 static const tt_op_row_t k_rows[] = {
     STEP("_fused_adam", lower_adam, 0),
     STEP("_fused_adamw", lower_adam, 2),
     STEP("_fused_sgd", lower_sgd, 0),
     STEP("_fused_adagrad", lower_adagrad, 0),
-    {.name = "_amp_foreach_non_finite_check_and_unscale", .lower = lower_unscale},
-    {.name = "_amp_update_scale", .lower = lower_update_scale, .flags = TT_OP_HOST_OPERANDS},
+    {.name = "_amp_foreach_non_finite_check_and_unscale", .lower = lower_unscale, .flags = FLAGS},
+    {.name = "_amp_update_scale", .lower = lower_update_scale, .flags = FLAGS},
 };
 TT_OP_FAMILY(optim, k_rows)

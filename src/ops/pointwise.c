@@ -48,10 +48,16 @@ static void lower_addc(tt_lower_t* l) {
 }
 
 // ---------------------------------------------------------------- complex numbers from parts
+static const char* type_word(tt_dtype_t dtype) {
+  return dtype == TT_F64 ? "Double" : dtype == TT_F32 ? "Float" : dtype == TT_F16 ? "Half" : tt_dtype_name(dtype);
+}
+
 static void lower_complex(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
-  tt_dtype_t part = tt_real_dtype(tt_out_count(l) ? tt_out_dtype(l, 0) : tt_in(l, 0)->dtype);
-  hlo_t x = tt_in_as(l, 0, part), y = tt_in_as(l, 1, part);
+  hlo_t x = tt_in(l, 0), y = tt_in(l, 1);
+  if (x->dtype != y->dtype)
+    hlo_fail(b, TT_INVALID_ARGUMENT, "Expected object of scalar type %s but got scalar type %s for second argument",
+             type_word(x->dtype), type_word(y->dtype));
   hlo_broadcast2(b, &x, &y);
   if (tt_row(l)->kind == 0) {
     tt_ret(l, 0, hlo_complex(b, x, y));

@@ -178,7 +178,7 @@ static void lower_max_pool_backward(tt_lower_t* l) {
   hlo_t x = tt_in(l, 1);
   tt_pool_t p;
   if (!read_pool(l, 2, tt_row(l)->kind, true, x, &p)) return;
-  tt_ret(l, 0, tt_max_pool_gradient(tt_b(l), tt_in_as(l, 0, tt_opmath(x->dtype)), tt_in(l, 7), &p));
+  tt_ret_like(l, 0, tt_max_pool_gradient(tt_b(l), tt_in_as(l, 0, tt_opmath(x->dtype)), tt_in(l, 7), &p), 1);
 }
 
 // ---------------------------------------------------------------- average
@@ -224,7 +224,7 @@ static void lower_avg_pool(tt_lower_t* l) {
   window_t w;
   forward_window(x, &p, &w);
   hlo_t sum = hlo_reduce_window(b, x, hlo_scalar(b, x->dtype, 0), HLO_R_ADD, &w.view);
-  tt_ret(l, 0, divide_by_count(l, sum, &p, 5));
+  tt_ret_like(l, 0, divide_by_count(l, sum, &p, 5), 0);
 }
 
 // …_backward(grad_output, self, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override)
@@ -238,7 +238,7 @@ static void lower_avg_pool_backward(tt_lower_t* l) {
   bool tiles = true;
   for (int i = 0; i < p.n; i++) tiles &= p.kernel[i] == p.stride[i];
   if (tiles) {
-    tt_ret(l, 0, spread(b, g, &p, none_back, zero));
+    tt_ret_like(l, 0, spread(b, g, &p, none_back, zero), 1);
     return;
   }
   // Input position q is in window o when 0 <= q + padding - o * stride < kernel: a sum over the spread-out gradient.
@@ -251,7 +251,7 @@ static void lower_avg_pool_backward(tt_lower_t* l) {
     w.lo[d] = p.kernel[i] - 1 - p.padding[i];
     w.hi[d] = p.in[i] + p.padding[i] - ((p.out[i] - 1) * p.stride[i] + 1);
   }
-  tt_ret(l, 0, hlo_reduce_window(b, g, zero, HLO_R_ADD, &w.view));
+  tt_ret_like(l, 0, hlo_reduce_window(b, g, zero, HLO_R_ADD, &w.view), 1);
 }
 
 static const tt_op_row_t k_rows[] = {

@@ -89,10 +89,10 @@ static void lower_adaptive_avg(tt_lower_t* l) {
   tt_spatial(l, 1, n, NULL, out);
   with_last(x, n, out, dims);
   if (any_zero(n, out) || any_zero(n, in)) {
-    tt_ret(l, 0, hlo_splat(b, x->dtype, 0, x->rank, dims));
+    tt_ret_like(l, 0, hlo_splat(b, x->dtype, 0, x->rank, dims), 0);
     return;
   }
-  tt_ret(l, 0, divide_by_counts(b, adaptive_sum(b, x, n, out), n, in, out));
+  tt_ret_like(l, 0, divide_by_counts(b, adaptive_sum(b, x, n, out), n, in, out), 0);
 }
 
 // …_backward(grad_output, self): each element sums the shares of the windows that cover it.
@@ -102,7 +102,7 @@ static void lower_adaptive_avg_backward(tt_lower_t* l) {
   hlo_t x = tt_in(l, 1), g = tt_in_as(l, 0, tt_opmath(x->dtype));
   const int64_t *in = x->dims + (x->rank - n), *out = g->dims + (g->rank - n);
   if (any_zero(n, in) || any_zero(n, out)) {
-    tt_ret(l, 0, hlo_splat(b, g->dtype, 0, x->rank, x->dims));
+    tt_ret_like(l, 0, hlo_splat(b, g->dtype, 0, x->rank, x->dims), 1);
     return;
   }
   g = divide_by_counts(b, g, n, in, out);
@@ -122,7 +122,7 @@ static void lower_adaptive_avg_backward(tt_lower_t* l) {
       g = hlo_reduce(b, gather_windows(b, g, d, in[i], hlo_scalar(b, g->dtype, 0)), HLO_R_ADD, 1, over);
     }
   }
-  tt_ret(l, 0, g);
+  tt_ret_like(l, 0, g, 1);
 }
 
 // adaptive_max_poolNd(self, output_size) -> (values, indices); kind: dims.
@@ -163,8 +163,8 @@ static void lower_adaptive_max_backward(tt_lower_t* l) {
     p.kernel[i] = p.stride[i] = even ? p.in[i] / p.out[i] : 1;
     p.dilation[i] = 1;
   }
-  if (even && hlo_numel(x) > 0) tt_ret(l, 0, tt_max_pool_gradient(b, g, indices, &p));
-  else tt_ret(l, 0, tt_put_planes(b, g, indices, n, x->rank, x->dims, HLO_R_ADD));
+  if (even && hlo_numel(x) > 0) tt_ret_like(l, 0, tt_max_pool_gradient(b, g, indices, &p), 1);
+  else tt_ret_like(l, 0, tt_put_planes(b, g, indices, n, x->rank, x->dims, HLO_R_ADD), 1);
 }
 
 // ---------------------------------------------------------------- fractional max
@@ -222,7 +222,7 @@ static void lower_fractional_max(tt_lower_t* l) {
 // …_backward(grad_output, self, kernel, output_size, indices)
 static void lower_fractional_max_backward(tt_lower_t* l) {
   hlo_t x = tt_in(l, 1), g = tt_in_as(l, 0, tt_opmath(x->dtype));
-  tt_ret(l, 0, tt_put_planes(tt_b(l), g, tt_in(l, 4), tt_row(l)->kind, x->rank, x->dims, HLO_R_ADD));
+  tt_ret_like(l, 0, tt_put_planes(tt_b(l), g, tt_in(l, 4), tt_row(l)->kind, x->rank, x->dims, HLO_R_ADD), 1);
 }
 
 // ---------------------------------------------------------------- unpooling

@@ -193,20 +193,41 @@ static void ret_positions(tt_lower_t* l, hlo_t seq, hlo_t values, search_t kind,
   tt_ret(l, 0, hlo_reshape(b, places, values->rank, values->dims));
 }
 
+// Refuses what PyTorch refuses about side and sorter; true when all is well.
+static bool check_search_args(tt_lower_t* l, hlo_t seq, hlo_t sorter, const char* side) {
+  hlo_builder_t* b = tt_b(l);
+  if (side && strcmp(side, "left") != 0 && strcmp(side, "right") != 0) {
+    hlo_fail(b, TT_INVALID_ARGUMENT, "torch.searchsorted(): side can only be 'left' or 'right' but got %s", side);
+  } else if (side && strcmp(side, "left") == 0 && tt_bool(l, 3)) {
+    hlo_fail(b, TT_INVALID_ARGUMENT, "torch.searchsorted(): side and right can't be set to opposites, got side of left "
+             "while right was True");
+  } else if (seq->rank == 0) {
+    hlo_fail(b, TT_INVALID_ARGUMENT, "torch.searchsorted(): boundaries tensor should have positive dimension, but got "
+             "0 dimension");
+  } else if (sorter && sorter->dtype != TT_I64) {
+    hlo_fail(b, TT_INVALID_ARGUMENT, "torch.searchsorted(): sorter must be a tensor of long dtype");
+  } else if (sorter && !hlo_same_dims(sorter, seq)) {
+    hlo_fail(b, TT_INVALID_ARGUMENT, "torch.searchsorted(): boundary and sorter must have the same size");
+  }
+  return !hlo_failed(b);
+}
+
 // (sorted_sequence, self, out_int32, right, side, sorter)
 static void lower_searchsorted(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   tt_dtype_t dtype = tt_promote_args(l, 2, (const int[]){0, 1});
   hlo_t seq = tt_in_as(l, 0, dtype), values = tt_operand(l, 1, dtype), sorter = tt_in_or_null(l, 5);
-  if (sorter && hlo_numel(seq) > 0) seq = hlo_take_along(b, seq, sorter, seq->rank - 1);
   const char* side = tt_str(l, 4);
-  bool right = tt_bool(l, 3);
-  if (side && right && strcmp(side, "left") == 0) {
-    tt_ret(l, 0, hlo_fail(b, TT_INVALID_ARGUMENT, "torch.searchsorted(): side and right can't be set to opposites, got "
-                          "side of left while right was True"));
-    return;
+  if (!check_search_args(l, seq, sorter, side)) return;
+  if (sorter && hlo_numel(seq) > 0) {
+    hlo_t size = hlo_scalar_int(b, TT_I64, seq->dims[seq->rank - 1]);
+    hlo_t outside = hlo_or_(b, hlo_compare(b, HLO_LT, sorter, hlo_scalar_int(b, TT_I64, 0)),
+                            hlo_compare(b, HLO_GE, sorter, size));
+    tt_check(l, hlo_reduce_all(b, outside, HLO_R_OR), NULL, TT_INVALID_ARGUMENT,
+             "torch.searchsorted(): sorter index out of range");
+    seq = hlo_take_along(b, seq, sorter, seq->rank - 1);
   }
-  right = right || (side && strcmp(side, "right") == 0);
+  bool right = tt_bool(l, 3) || (side && strcmp(side, "right") == 0);
   ret_positions(l, seq, values, right ? SEARCH_RIGHT : SEARCH_LEFT, tt_bool(l, 2));
 }
 
@@ -214,6 +235,11 @@ static void lower_searchsorted(tt_lower_t* l) {
 static void lower_bucketize(tt_lower_t* l) {
   tt_dtype_t dtype = tt_promote_args(l, 2, (const int[]){1, 0});
   hlo_t values = tt_operand(l, 0, dtype), seq = tt_in_as(l, 1, dtype);
+  if (seq->rank != 1) {
+    tt_ret(l, 0, hlo_fail(tt_b(l), TT_INVALID_ARGUMENT, "boundaries tensor must be 1 dimension, but got dim(%d)",
+                          seq->rank));
+    return;
+  }
   ret_positions(l, seq, values, tt_bool(l, 3) ? SEARCH_RIGHT : SEARCH_LEFT, tt_bool(l, 2));
 }
 
@@ -252,8 +278,8 @@ static const tt_op_row_t k_rows[] = {
     {.name = "nanmedian", .lower = lower_median, .kind = 1},
     {.name = "nanmedian.dim", .lower = lower_median_dim, .kind = 1},
     {.name = "mode", .lower = lower_mode},
-    {.name = "searchsorted.Tensor", .lower = lower_searchsorted},
-    {.name = "searchsorted.Scalar", .lower = lower_searchsorted},
+    {.name = "searchsorted.Tensor", .lower = lower_searchsorted, .flags = TT_OP_CHECKS},
+    {.name = "searchsorted.Scalar", .lower = lower_searchsorted, .flags = TT_OP_CHECKS},
     {.name = "bucketize.Tensor", .lower = lower_bucketize},
     {.name = "bucketize.Scalar", .lower = lower_bucketize},
     {.name = "isin.Tensor_Tensor", .lower = lower_isin},

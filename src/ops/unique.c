@@ -263,7 +263,8 @@ static const tt_op_row_t k_rows[] = {
     {.name = "unique_dim", .lower = lower_unique_dim, .flags = TT_OP_DATA_DEPENDENT},
     {.name = "unique_dim_consecutive", .lower = lower_unique_dim_consecutive, .flags = TT_OP_DATA_DEPENDENT},
     {.name = "nonzero", .lower = lower_nonzero, .flags = TT_OP_DATA_DEPENDENT},
-    {.name = "nonzero_static", .lower = lower_nonzero_static},
+    // PyTorch's meta kernel says column-major, its CPU kernel gives row-major: the CPU is the reference.
+    {.name = "nonzero_static", .lower = lower_nonzero_static, .flags = TT_OP_NO_META},
     {.name = "masked_select", .lower = lower_masked_select, .flags = TT_OP_DATA_DEPENDENT},
     {.name = "repeat_interleave.Tensor", .lower = lower_repeat_interleave, .flags = TT_OP_NO_META | TT_OP_CHECKS},
 };

@@ -288,7 +288,7 @@ static void resize(tt_lower_t* l, bool backward, bool align, int first_scale) {
   x = hlo_convert(b, x, dtype);
   for (int i = n_target - 1; i >= 0; i--) {
     const int dim = 2 + i, scale_arg = first_scale + i;
-    axis_t a = {.filter = filter, .f64 = dtype == TT_F64, .align = align, .in = x->dims[dim], .out = target[i]};
+    axis_t a = {.filter = filter, .f64 = dtype == TT_F64 || byte, .align = align, .in = x->dims[dim], .out = target[i]};
     if (backward) {
       a.backward = true;
       a.f64 = a.f64 && !nearest;

@@ -15,9 +15,9 @@ typedef struct platform_t {
   const char* fast_flags;  // further flags that trade a little speed of the program for compile time
 } platform_t;
 
-// Measured with the XLA CPU plugin of API 0.106, CPU ms to compile / us to run, plugin's defaults -> fast flags:
-// add 64x64 49/13 -> 20/13, tanh 256x512 75/54 -> 29/76, gelu 59/78 -> 31/87, row sum 16/31 -> 10/33,
-// softmax 102/163 -> 69/266. The newer plugin (0.115) has no fusion emitters to turn off.
+// Measured with the XLA CPU plugin of API 0.106, CPU ms to compile / us to run, plugin's defaults -> fast flags,
+// medians of four interleaved rounds: add 64x64 65/13 -> 33/13, tanh 256x512 58/58 -> 42/62, gelu 65/81 -> 40/83,
+// row sum 18/29 -> 15/23, softmax 98/157 -> 58/240. The newer plugin (0.115) has no fusion emitters to turn off.
 static const platform_t k_platforms[] = {
     {"", 0, false, NULL, NULL},
     {"cpu", TT_CAP_F64 | TT_CAP_SLOW_SMALL_CONV | TT_CAP_CUSTOM_LINALG, true,

@@ -261,6 +261,8 @@ void rt_fused_wait(void) {
   pthread_mutex_unlock(&g_queue_lock);
 }
 
+void tt_defer_wait(void) { rt_fused_wait(); }
+
 void rt_fused_stop(void) {
   pthread_mutex_lock(&g_queue_lock);
   job_t* dropped = g_queue_head;

@@ -160,6 +160,21 @@ void tt_storage_release(tt_storage_t* s) {
 }
 
 void* tt_storage_address(const tt_storage_t* s) { return s->address; }
+
+tt_storage_t* tt_storage_find(const void* address) {
+  uintptr_t at = (uintptr_t)address;
+  tt_storage_t* found = NULL;
+  rt_lock();
+  for (int d = 0; d < g_rt.n_devices && !found; d++) {
+    const tt_storage_t* head = &g_rt.devices[d].live;
+    for (tt_storage_t* s = head->next; s && s != head && !found; s = s->next) {
+      uintptr_t base = (uintptr_t)s->address;
+      if (at >= base && at - base < s->nbytes) found = s;
+    }
+  }
+  rt_unlock();
+  return found;
+}
 size_t tt_storage_nbytes(const tt_storage_t* s) { return s->nbytes; }
 int tt_storage_device(const tt_storage_t* s) { return s->device; }
 

@@ -55,7 +55,8 @@ static void float_unary(cts_t* c) {
 }
 
 static void int_unary(cts_t* c) {
-  hlo_t x = IN(c, TT_I32, "4", "-3 0 7 -2147483648"), u = IN(c, TT_U8, "3", "0 1 200"), p = IN(c, TT_BOOL, "2", "true false");
+  hlo_t x = IN(c, TT_I32, "4", "-3 0 7 -2147483648");
+  hlo_t u = IN(c, TT_U8, "3", "0 1 200"), p = IN(c, TT_BOOL, "2", "true false");
   EXPECT(c, hlo_abs(c->b, x), "4", "3 0 7 -2147483648");
   EXPECT(c, hlo_sign(c->b, x), "4", "-1 0 1 -1");
   EXPECT(c, hlo_not_(c->b, x), "4", "2 -1 -8 2147483647");
@@ -209,6 +210,7 @@ static void bitcasts(cts_t* c) {
   EXPECT(c, hlo_bitcast(b, hlo_bitcast(b, z, TT_I64), TT_C64), "2", "1 2 3 4");
   EXPECT(c, hlo_bitcast(b, hlo_bitcast(b, z, TT_U16), TT_C64), "2", "1 2 3 4");
   EXPECT(c, hlo_bitcast(b, x, TT_C64), "", "1 -2");
+  EXPECT(c, hlo_bitcast(b, hlo_bitcast(b, z, TT_C128), TT_C64), "2", "1 2 3 4");
   EXPECT(c, hlo_bitcast(b, p, TT_U8), "2", "1 0");
   EXPECT(c, hlo_bitcast(b, hlo_bitcast(b, p, TT_I8), TT_BOOL), "2", "true false");
   EXPECT(c, hlo_bitcast(b, IN(c, TT_C128, "2", "1 2 3 4"), TT_I64), "2,2",

@@ -28,7 +28,8 @@ static void dots(cts_t* c) {
   hlo_set_precision(b, HLO_PRECISION_HIGH);
   EXPECT(c, hlo_dot_general(b, x, x, 1, D(0), D(0), 1, D(-1), D(1), TT_DT_NONE), "2", "14 77");
   EXPECT(c, hlo_dot_general(b, x, x, 0, NULL, NULL, 2, D(0, 1), D(0, 1), TT_DT_NONE), "", "91");
-  EXPECT(c, hlo_dot_general(b, hlo_flatten(b, x), hlo_flatten(b, y), 0, NULL, NULL, 0, NULL, NULL, TT_DT_NONE), "6,6", "?");
+  EXPECT(c, hlo_dot_general(b, hlo_flatten(b, x), hlo_flatten(b, y), 0, NULL, NULL, 0, NULL, NULL, TT_DT_NONE),
+         "6,6", "?");
   EXPECT(c, hlo_matmul(b, hlo_reshape(b, x, 3, D(2, 1, 3)), hlo_reshape(b, x, 3, D(2, 3, 1))), "2,1,1", "14 77");
   EXPECT(c, hlo_matmul(b, IN(c, TT_F32, "2,0", ""), IN(c, TT_F32, "0,2", "")), "2,2", "0 0 0 0");
   EXPECT(c, hlo_matmul(b, IN(c, TT_F32, "0,2", ""), y->rank ? IN(c, TT_F32, "2,2", "1") : y), "0,2", "");
@@ -46,9 +47,10 @@ static void convolutions(cts_t* c) {
   EXPECT(c, hlo_convolution(b, x, k, &strided, TT_DT_NONE), "1,1,2,2", "2 6 14 23");
   hlo_conv_t dilated = {.n_spatial = 2, .lhs_batch = -1, .rhs_dilation = D(2, 2)};
   EXPECT(c, hlo_convolution(b, x, k, &dilated, TT_DT_NONE), "1,1,1,1", "19");
-  hlo_conv_t transposed = {.n_spatial = 2, .lhs_batch = -1, .lhs_dilation = D(2, 2), .pad_lo = D(1, 1), .pad_hi = D(1, 1)};
-  EXPECT(c, hlo_convolution(b, hlo_slice(b, x, D(0, 0, 0, 0), D(1, 1, 1, 2), NULL), k, &transposed, TT_DT_NONE), "1,1,2,4",
-         "2 0 4 0 0 1 0 2");
+  hlo_conv_t transposed = {.n_spatial = 2, .lhs_batch = -1, .lhs_dilation = D(2, 2), .pad_lo = D(1, 1),
+                           .pad_hi = D(1, 1)};
+  hlo_t row = hlo_slice(b, x, D(0, 0, 0, 0), D(1, 1, 1, 2), NULL);
+  EXPECT(c, hlo_convolution(b, row, k, &transposed, TT_DT_NONE), "1,1,2,4", "2 0 4 0 0 1 0 2");
   // NHWC by HWIO, two groups
   hlo_t y = IN(c, TT_F32, "1,1,2,2", "1 2 3 4"), w = IN(c, TT_F32, "1,1,1,2", "10 100");
   hlo_conv_t nhwc = {.n_spatial = 2, .feature_groups = 2, .lhs_batch = 0, .lhs_feature = 3, .lhs_spatial = D(1, 2),
@@ -61,7 +63,8 @@ static void convolutions(cts_t* c) {
   EXPECT(c, hlo_convolution(b, hlo_convert(b, x, TT_BF16), hlo_convert(b, k, TT_BF16), &plain, TT_F32), "1,1,2,2",
          "11 14 20 23");
   hlo_conv_t none = {.n_spatial = 0, .lhs_batch = -1};
-  EXPECT(c, hlo_convolution(b, IN(c, TT_F32, "1,2", "3 4"), IN(c, TT_F32, "1,2", "1 10"), &none, TT_DT_NONE), "1,1", "43");
+  EXPECT(c, hlo_convolution(b, IN(c, TT_F32, "1,2", "3 4"), IN(c, TT_F32, "1,2", "1 10"), &none, TT_DT_NONE), "1,1",
+         "43");
 }
 
 static void factorisations(cts_t* c) {

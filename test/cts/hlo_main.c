@@ -1,4 +1,5 @@
-// Runs the conformance cases: hlo_cts PLUGIN.so [--tpu TOPOLOGY] [--print] [NAME-PREFIX]
+// Runs the conformance cases: hlo_cts PLUGIN.so [--tpu TOPOLOGY] [--fast] [--print] [NAME-PREFIX]
+// --fast compiles with the flags meant for one-op programs (tt_client_fast_flags).
 // Exit status: 0 all right, 1 some case failed, 2 bad usage.
 #include <math.h>
 #include <stdio.h>
@@ -135,7 +136,8 @@ static tt_status_t put_inputs(cts_t* c, tt_client_t* client, tt_pbuf_t** args) {
     for (size_t at = 0; data && at < n; at += step) {
       if (next_token(&text, c->in_text[i], token)) encode(part, token, data + at);
     }
-    tt_status_t status = tt_pbuf_from_host(client, 0, v->dtype, v->rank, v->dims, data, TT_HOST_COPY, NULL, NULL, &args[i]);
+    tt_status_t status =
+        tt_pbuf_from_host(client, 0, v->dtype, v->rank, v->dims, data, TT_HOST_COPY, NULL, NULL, &args[i]);
     free(data);
     if (status) return status;
   }
@@ -164,16 +166,18 @@ static tt_status_t check_output(cts_t* c, int i, tt_client_t* client, tt_pbuf_t*
   return status;
 }
 
-// XLA's CPU compiler lets min and max drop a NaN unless told otherwise.
-static const char* overrides_for(tt_client_t* client) {
-  return strcmp(tt_client_platform(client), "cpu") == 0 ? "xla_cpu_enable_fast_min_max=false" : NULL;
-}
+typedef struct setup_t {
+  tt_client_t* client;
+  tt_topology_t* topology;  // compile only, when set
+  bool fast, print;
+} setup_t;
 
-static tt_status_t run_case(cts_t* c, tt_client_t* client, const tt_strbuf_t* text, bool* good) {
+static tt_status_t run_case(cts_t* c, const setup_t* setup, const tt_strbuf_t* text, bool* good) {
   tt_pbuf_t *args[CTS_MAX] = {NULL}, *outs[CTS_MAX] = {NULL};
   tt_exe_t* exe = NULL;
-  tt_status_t status = tt_exe_compile(client, text->data, text->len, &(tt_compile_options_t){.overrides = overrides_for(client)},
-                                      &exe);
+  tt_client_t* client = setup->client;
+  tt_compile_options_t options = {.overrides = setup->fast ? tt_client_fast_flags(client) : NULL};
+  tt_status_t status = tt_exe_compile(client, text->data, text->len, &options, &exe);
   if (!status) status = put_inputs(c, client, args);
   if (!status) status = tt_exe_run(exe, c->n_in, args, 0, NULL, outs, NULL);
   for (int i = 0; !status && i < c->n_out; i++) status = check_output(c, i, client, outs[i], good);
@@ -185,12 +189,6 @@ static tt_status_t run_case(cts_t* c, tt_client_t* client, const tt_strbuf_t* te
   return status;
 }
 
-typedef struct setup_t {
-  tt_client_t* client;
-  tt_topology_t* topology;  // compile only, when set
-  bool print;
-} setup_t;
-
 static bool try_case(const cts_case_t* item, const setup_t* setup) {
   cts_t c = {.b = hlo_builder_create()};
   tt_strbuf_t text;
@@ -198,9 +196,13 @@ static bool try_case(const cts_case_t* item, const setup_t* setup) {
   tt_strbuf_init(&text);
   item->build(&c);
   tt_status_t status = hlo_print(c.b, c.n_out, c.out, NULL, &text);
-  if (setup->print) printf("// %s\n%s\n", item->name, text.data ? text.data : "");
-  else if (!status && setup->topology) status = tt_topology_compile(setup->topology, text.data, text.len, NULL, NULL, NULL, NULL);
-  else if (!status) status = run_case(&c, setup->client, &text, &good);
+  if (setup->print) {
+    printf("// %s\n%s\n", item->name, text.data ? text.data : "");
+  } else if (!status && setup->topology) {
+    status = tt_topology_compile(setup->topology, text.data, text.len, NULL, NULL, NULL, NULL);
+  } else if (!status) {
+    status = run_case(&c, setup, &text, &good);
+  }
   if (status) {
     printf("    %s: %.2000s\n", tt_code_name(tt_status_code(status)), tt_status_message(status));
     if (text.data && !hlo_failed(c.b)) printf("%.6000s\n", text.data);
@@ -219,11 +221,12 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; i++) {
     if (strcmp(argv[i], "--tpu") == 0 && i + 1 < argc) tpu = argv[++i];
     else if (strcmp(argv[i], "--print") == 0) setup.print = true;
+    else if (strcmp(argv[i], "--fast") == 0) setup.fast = true;
     else if (!plugin_path) plugin_path = argv[i];
     else prefix = argv[i];
   }
   if (!plugin_path) {
-    fprintf(stderr, "usage: hlo_cts PLUGIN.so [--tpu TOPOLOGY] [--print] [NAME-PREFIX]\n");
+    fprintf(stderr, "usage: hlo_cts PLUGIN.so [--tpu TOPOLOGY] [--fast] [--print] [NAME-PREFIX]\n");
     return 2;
   }
   tt_plugin_t* plugin = NULL;

@@ -8,7 +8,8 @@
 // ---------------------------------------------------------------- reductions
 static void reduces(cts_t* c) {
   hlo_builder_t* b = c->b;
-  hlo_t x = IN(c, TT_F32, "2,3", "1 2 3 4 nan 6"), i = IN(c, TT_I64, "2,2", "-3 5 7 1"), p = IN(c, TT_BOOL, "2,2", "true false true true");
+  hlo_t x = IN(c, TT_F32, "2,3", "1 2 3 4 nan 6"), i = IN(c, TT_I64, "2,2", "-3 5 7 1");
+  hlo_t p = IN(c, TT_BOOL, "2,2", "true false true true");
   EXPECT(c, hlo_reduce(b, x, HLO_R_ADD, 1, D(0)), "3", "5 nan 9");
   EXPECT(c, hlo_reduce(b, x, HLO_R_MAX, 1, D(-1)), "2", "3 nan");
   EXPECT(c, hlo_reduce(b, x, HLO_R_MIN, 2, D(0, 1)), "", "nan");
@@ -100,7 +101,8 @@ static void scans(cts_t* c) {
   EXPECT(c, hlo_scan(b, i, HLO_R_MUL, 0, false), "5", "3 3 12 12 60");
   EXPECT(c, hlo_scan(b, i, HLO_R_MAX, 0, false), "5", "3 3 4 4 5");
   EXPECT(c, hlo_scan(b, i, HLO_R_MIN, 0, true), "5", "1 1 1 1 5");
-  EXPECT(c, hlo_scan(b, IN(c, TT_BOOL, "4", "false true false false"), HLO_R_OR, 0, false), "4", "false true true true");
+  EXPECT(c, hlo_scan(b, IN(c, TT_BOOL, "4", "false true false false"), HLO_R_OR, 0, false), "4",
+         "false true true true");
   EXPECT(c, hlo_scan(b, IN(c, TT_F32, "", "3"), HLO_R_ADD, 0, false), "", "3");
   EXPECT(c, hlo_scan(b, IN(c, TT_F32, "2,0", ""), HLO_R_ADD, 1, false), "2,0", "");
   EXPECT(c, hlo_scan(b, IN(c, TT_C64, "2", "1 1 2 3"), HLO_R_MUL, 0, false), "2", "1 1 -1 5");
@@ -131,7 +133,8 @@ const cts_case_t k_reduce_cases[] = {{"reduce/reduce", reduces},       {"reduce/
                                      {"reduce/long_scan", long_scans}, {NULL, NULL}};
 
 // ---------------------------------------------------------------- sort
-static void sort_case(cts_t* c, hlo_t x, int dim, bool descending, const char* dims, const char* values, const char* index) {
+static void sort_case(cts_t* c, hlo_t x, int dim, bool descending, const char* dims, const char* values,
+                      const char* index) {
   hlo_t v, i;
   hlo_sort_with_index(c->b, x, dim, descending, &v, &i);
   EXPECT(c, v, dims, values);
@@ -210,13 +213,14 @@ static void rngs(cts_t* c) {
     hlo_t bits = hlo_rng_bits(b, state, k[i], 2, D(64, 4), &next);
     hlo_t mean = hlo_divide(b, hlo_reduce_all(b, hlo_convert(b, bits, TT_F32), HLO_R_ADD), hlo_scalar(b, TT_F32, 256));
     hlo_t scaled = hlo_divide(b, mean, hlo_convert(b, hlo_highest(b, k[i]), TT_F32));
-    EXPECT(c, hlo_compare(b, HLO_LT, hlo_abs(b, hlo_subtract(b, scaled, hlo_scalar(b, TT_F32, 0.5))), hlo_scalar(b, TT_F32, 0.1)),
-           "", "true");
+    hlo_t off = hlo_abs(b, hlo_subtract(b, scaled, hlo_scalar(b, TT_F32, 0.5)));
+    EXPECT(c, hlo_compare(b, HLO_LT, off, hlo_scalar(b, TT_F32, 0.1)), "", "true");
     EXPECT(c, hlo_reduce_all(b, hlo_compare(b, HLO_NE, next, state), HLO_R_OR), "", "true");
   }
   EXPECT(c, hlo_rng_bits(b, state, TT_U32, 1, D(0), &next), "0", "");
   EXPECT(c, next, "2", "7 0");
 }
 
-const cts_case_t k_control_cases[] = {{"control/sort_with_index", sorts}, {"control/sort", raw_sort}, {"control/while", whiles},
-                                      {"control/if", ifs}, {"control/rng", rngs}, {NULL, NULL}};
+const cts_case_t k_control_cases[] = {{"control/sort_with_index", sorts}, {"control/sort", raw_sort},
+                                      {"control/while", whiles}, {"control/if", ifs},
+                                      {"control/rng", rngs}, {NULL, NULL}};

@@ -97,7 +97,8 @@ static void along(cts_t* c) {
 
 static void put_along(cts_t* c) {
   hlo_builder_t* b = c->b;
-  hlo_t x = IN(c, TT_F32, "2,3", "0 1 2 3 4 5"), i = IN(c, TT_I64, "1,2", "1 0"), s = IN(c, TT_F32, "2,2", "10 20 30 40");
+  hlo_t x = IN(c, TT_F32, "2,3", "0 1 2 3 4 5"), i = IN(c, TT_I64, "1,2", "1 0");
+  hlo_t s = IN(c, TT_F32, "2,2", "10 20 30 40");
   EXPECT(c, hlo_put_along(b, x, i, s, 0, HLO_R_ASSIGN), "2,3", "0 20 2 10 4 5");
   EXPECT(c, hlo_put_along(b, x, i, s, 1, HLO_R_ADD), "2,3", "20 11 2 3 4 5");
   EXPECT(c, hlo_put_along(b, x, IN(c, TT_I64, "2,2", "1 1 2 2"), s, 1, HLO_R_ADD), "2,3", "0 31 2 3 4 75");
@@ -110,13 +111,15 @@ static void put_along(cts_t* c) {
   hlo_t p = IN(c, TT_BOOL, "3", "false false true");
   EXPECT(c, hlo_put_along(b, p, IN(c, TT_I32, "1", "1"), IN(c, TT_BOOL, "1", "true"), 0, HLO_R_ADD), "3",
          "false true true");
-  EXPECT(c, hlo_put_along(b, IN(c, TT_C64, "2", "1 2 3 4"), IN(c, TT_I32, "1", "1"), IN(c, TT_C64, "1", "10 10"), 0, HLO_R_ADD),
-         "2", "1 2 13 14");
+  hlo_t z = IN(c, TT_C64, "2", "1 2 3 4"), w = IN(c, TT_C64, "1", "10 10");
+  EXPECT(c, hlo_put_along(b, z, IN(c, TT_I32, "1", "1"), w, 0, HLO_R_ADD), "2",
+         "1 2 13 14");
 }
 
 static void scatters(cts_t* c) {
   hlo_builder_t* b = c->b;
-  hlo_t x = IN(c, TT_I32, "3,2", "0 0 0 0 0 0"), at = IN(c, TT_I64, "3,1", "2 0 7"), u = IN(c, TT_I32, "3,2", "1 2 3 4 5 6");
+  hlo_t x = IN(c, TT_I32, "3,2", "0 0 0 0 0 0"), at = IN(c, TT_I64, "3,1", "2 0 7");
+  hlo_t u = IN(c, TT_I32, "3,2", "1 2 3 4 5 6");
   hlo_scatter_t rows = {.n_update_window = 1, .update_window_dims = D(1), .n_inserted = 1, .inserted_window_dims = D(0),
                         .n_map = 1, .scatter_dims_to_operand_dims = D(0), .index_vector_dim = 1};
   EXPECT(c, hlo_scatter(b, x, at, u, HLO_R_ASSIGN, &rows), "3,2", "3 4 0 0 1 2");

@@ -307,8 +307,8 @@ static void test_text_of_a_module(void** state) {
              "module @tt {\n"
              "  func.func public @main(%arg0: tensor<2x3xf32> {tf.aliasing_output = 0 : i32}, %arg1: tensor<3xf32>) "
              "-> (tensor<2x3xf32>, tensor<3xf32>) {\n"
-             "    %0 = \"stablehlo.broadcast_in_dim\"(%arg1) {broadcast_dimensions = array<i64: 1>} : (tensor<3xf32>) -> "
-             "tensor<2x3xf32>\n"
+             "    %0 = \"stablehlo.broadcast_in_dim\"(%arg1) {broadcast_dimensions = array<i64: 1>} : "
+             "(tensor<3xf32>) -> tensor<2x3xf32>\n"
              "    %1 = \"stablehlo.add\"(%arg0, %0) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>\n"
              "    func.return %1, %arg1 : tensor<2x3xf32>, tensor<3xf32>\n"
              "  }\n"
@@ -347,8 +347,8 @@ static void test_text_of_several_results(void** state) {
              "module @tt {\n"
              "  func.func public @main(%arg0: tensor<2xui64> {tf.aliasing_output = 0 : i32}) -> (tensor<2xui64>, "
              "tensor<3xui32>) {\n"
-             "    %0:2 = \"stablehlo.rng_bit_generator\"(%arg0) {rng_algorithm = #stablehlo<rng_algorithm THREE_FRY>} : "
-             "(tensor<2xui64>) -> (tensor<2xui64>, tensor<3xui32>)\n"
+             "    %0:2 = \"stablehlo.rng_bit_generator\"(%arg0) {rng_algorithm = #stablehlo<rng_algorithm "
+             "THREE_FRY>} : (tensor<2xui64>) -> (tensor<2xui64>, tensor<3xui32>)\n"
              "    func.return %0#0, %0#1 : tensor<2xui64>, tensor<3xui32>\n"
              "  }\n"
              "}\n");
@@ -388,7 +388,8 @@ static void check_print_error(hlo_builder_t* b, int n, const hlo_t* results, con
 static void test_bad_donations_are_refused(void** state) {
   hlo_builder_t* b = *state;
   hlo_t x = f32(b, 1, D(3)), y = f32(b, 1, D(4)), out[2] = {hlo_negate(b, x), hlo_negate(b, x)};
-  check_print_error(b, 1, out, (const int[]){1}, "result 0 is float32[3], but the parameter donated to it is float32[4]");
+  check_print_error(b, 1, out, (const int[]){1},
+                    "result 0 is float32[3], but the parameter donated to it is float32[4]");
   check_print_error(b, 1, out, (const int[]){2}, "result 0 takes the buffer of parameter 2 of 2");
   check_print_error(b, 2, out, (const int[]){0, 0}, "parameter 0 is donated to two results");
   (void)y;
@@ -438,7 +439,8 @@ static void test_out_of_memory_is_an_error(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(test_elementwise_shapes), TEST(test_reduction_shapes), TEST(test_linalg_shapes), TEST(test_identities_fold),
-      TEST(test_scalars_are_shared_within_a_region), TEST(test_constant_text), TEST(test_small_floats_round_once_to_even),
+      TEST(test_scalars_are_shared_within_a_region), TEST(test_constant_text),
+      TEST(test_small_floats_round_once_to_even),
       TEST(test_errors_name_the_trouble), TEST(test_first_error_sticks_and_nothing_crashes),
       TEST(test_reducer_may_not_capture), TEST(test_region_values_do_not_leak), TEST(test_region_types_are_checked),
       TEST(test_text_of_a_module), TEST(test_text_of_regions), TEST(test_text_of_several_results),
