@@ -185,36 +185,42 @@ static void push_meta_value(void* sink, const c10::IValue& v) {
     push_meta(sink, v.toTensor());
   } else if (v.isList()) {
     for (const auto& e : v.toListRef()) push_meta(sink, e.isNone() ? at::Tensor() : e.toTensor());
-  } else {
+  } else if (v.isNone()) {
+    push_meta(sink, at::Tensor());
+  } else if (!v.isInt()) {
     TORCH_CHECK_NOT_IMPLEMENTED(false, "an op that returns no tensor");
   }
 }
 
-// For an out= call whose outputs have other shapes than the op gives: pushes the wanted ones. The out= kernel is asked
-// only about outputs that fit, so that nobody warns of resizing meta tensors.
-static bool infer_resize(Call& call, void* sink) {
+// What an out= call's functional sibling gives, and whether the outputs have those shapes already.
+struct Wanted {
+  std::vector<at::Tensor> metas;  // with the outputs' own dtypes, which are kept
+  bool known = false, fits = false;
+};
+
+static void flatten(const c10::IValue& v, std::vector<at::Tensor>* out) {
+  if (v.isTensor()) {
+    out->push_back(v.toTensor());
+  } else if (v.isList()) {
+    for (const auto& e : v.toListRef()) out->push_back(e.isNone() ? at::Tensor() : e.toTensor());
+  }
+}
+
+static void infer_wanted(const Call& call, Wanted* wanted) {
   const Overload& o = call.overload;
   torch::jit::Stack stack = meta_arguments(call, true);
   o.functional->redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
-  std::vector<at::Tensor> wanted, outs;
-  auto flatten = [](const c10::IValue& v, std::vector<at::Tensor>* out) {
-    if (v.isTensor()) {
-      out->push_back(v.toTensor());
-    } else if (v.isList()) {
-      for (const auto& e : v.toListRef()) out->push_back(e.isNone() ? at::Tensor() : e.toTensor());
-    }
-  };
-  for (const auto& v : stack) flatten(v, &wanted);
+  std::vector<at::Tensor> outs;
+  for (const auto& v : stack) flatten(v, &wanted->metas);
   for (int i = o.n_schema_args - o.n_outs; i < o.n_schema_args; i++) flatten(call.arg(i), &outs);
-  if (wanted.size() != outs.size()) return false;
-  bool fits = true;
-  for (size_t i = 0; i < outs.size(); i++) fits &= !outs[i].defined() || !wanted[i].defined() || outs[i].sizes() == wanted[i].sizes();
-  if (fits) return false;
-  for (size_t i = 0; i < outs.size(); i++) {
-    // The outputs' own dtypes: they are kept.
-    push_meta(sink, wanted[i].defined() && outs[i].defined() ? wanted[i].to(outs[i].scalar_type()) : wanted[i]);
+  wanted->known = wanted->metas.size() == outs.size();
+  wanted->fits = true;
+  for (size_t i = 0; wanted->known && i < outs.size(); i++) {
+    at::Tensor& w = wanted->metas[i];
+    if (!w.defined() || !outs[i].defined()) continue;
+    wanted->fits &= outs[i].sizes() == w.sizes();
+    w = at::empty_strided(w.sizes(), w.strides(), w.options().dtype(outs[i].scalar_type()).device(at::kMeta));
   }
-  return true;
 }
 
 // The same call on zeros on the CPU: only there do all ops speak PyTorch's own words. Throws what it throws, if it does.
@@ -255,6 +261,8 @@ static void raise_in_cpu_words(const Call& call) {
   o.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
 }
 
+static const char k_no_meta[] = "PyTorch has no meta kernel that says what its results are";
+
 static bool is_not_implemented(PyObject* type) {
   pybind11::gil_scoped_acquire gil;
   return PyErr_GivenExceptionMatches(type, PyExc_NotImplementedError) != 0;
@@ -275,9 +283,19 @@ static void keep_error(Call& call) {
 tt_status_t infer(void* p, const tt_op_t*, void* sink) {
   Call& call = *static_cast<Call*>(p);
   const Overload& o = call.overload;
+  Wanted wanted;
+  auto push_wanted = [&] {
+    for (const auto& t : wanted.metas) push_meta(sink, t);
+    return tt_status_t{nullptr};
+  };
+  auto unimplemented = [&] { return wanted.known ? push_wanted() : tt_status_create(TT_DECLINED, k_no_meta); };
   try {
     InferScope scope;
-    if (o.variant == TT_OUT && o.functional && infer_resize(call, sink)) return nullptr;
+    if (o.variant == TT_OUT && o.functional) {
+      infer_wanted(call, &wanted);
+      // The out= kernel is asked only about outputs that fit, so that nobody warns of resizing meta tensors.
+      if (wanted.known && !wanted.fits) return push_wanted();
+    }
     torch::jit::Stack stack = meta_arguments(call, false);
     torch::jit::Stack outs;
     if (o.variant == TT_OUT) outs.assign(stack.end() - o.n_outs, stack.end());
@@ -290,13 +308,13 @@ tt_status_t infer(void* p, const tt_op_t*, void* sink) {
       if (o.returns[i] == kFresh) push_meta_value(sink, stack[stack.size() - o.returns.size() + i]);
     }
     return nullptr;
-  } catch (const c10::NotImplementedError& e) {
-    return tt_status_create(TT_DECLINED, e.what_without_backtrace());
+  } catch (const c10::NotImplementedError&) {
+    return unimplemented();
   } catch (python_error& e) {
-    if (is_not_implemented(e.type)) return tt_status_create(TT_DECLINED, "its meta kernel is not implemented");
+    if (is_not_implemented(e.type)) return unimplemented();
     keep_error(call);
   } catch (pybind11::error_already_set& e) {
-    if (is_not_implemented(e.type().ptr())) return tt_status_create(TT_DECLINED, "its meta kernel is not implemented");
+    if (is_not_implemented(e.type().ptr())) return unimplemented();
     keep_error(call);
   } catch (...) {
     keep_error(call);
@@ -365,12 +383,14 @@ void return_results(Overload& o, Call& call, tt_results_t* results, torch::jit::
     return;
   }
   int fresh = 0;
-  for (size_t i = 0; i < o.returns.size(); i++) fresh += o.returns[i] == kFresh && !o.return_is_list[i];
+  for (size_t i = 0; i < o.returns.size(); i++) fresh += o.returns[i] == kFresh && !o.return_is_list[i] && o.return_length_of[i] < 0;
   c10::SmallVector<c10::IValue, 4> out;
   int next = 0;
   for (size_t i = 0; i < o.returns.size(); i++) {
     if (o.returns[i] != kFresh) {
       out.push_back(call.arg(o.returns[i]));
+    } else if (o.return_length_of[i] >= 0) {
+      out.emplace_back(call.arg(o.return_length_of[i]).toTensor().size(-2));
     } else if (o.return_is_list[i]) {
       c10::List<at::Tensor> list;
       for (int n = results->n - fresh; n > 0 && next < results->n; n--) list.push_back(take_result(&results->items[next++], call.device));

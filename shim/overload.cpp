@@ -127,7 +127,16 @@ Relation relation_of(const OperatorHandle& handle) {
   bool out = n > 0 && is_out(s.arguments()[n - 1]);
   bool inplace = !functional && !out && is_inplace_name(s.name());
   if (!tt_table_has(r.row.c_str())) {
-    if (out && find_sibling(s.name(), s, true, &r)) {
+    // Where the functional form is only a wrapper, the operator behind it has the row: _adaptive_avg_pool2d, …
+    bool found = out && find_sibling(s.name(), s, true, &r);
+    if (out && (!found || !tt_table_has(r.row.c_str()))) {
+      Relation behind;
+      if (find_sibling("aten::_" + s.name().substr(6), s, true, &behind) && tt_table_has(behind.row.c_str())) {
+        r = behind;
+        found = true;
+      }
+    }
+    if (found) {
       r.variant = TT_OUT;
       return r;
     }
@@ -255,6 +264,8 @@ Overload::Overload(const OperatorHandle& handle_in) : handle(handle_in) {
       }
     }
     returns.push_back(which);
+    // The only ints that ops return beside tensors: attention's sequence lengths.
+    return_length_of.push_back(kind_of(ret.real_type()) != Kind::Int ? -1 : ret.name() == "max_k" ? 1 : 0);
     return_is_list.push_back(kind_of(ret.real_type()) == Kind::Tensors);
   }
   constexpr uint32_t host_operands = 1u << 5;  // TT_OP_HOST_OPERANDS of the op table

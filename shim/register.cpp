@@ -32,10 +32,14 @@ const std::unordered_set<std::string>& composed() {
   static const std::unordered_set<std::string> names = {
       "aten::_to_copy", "aten::clone", "aten::copy", "aten::copy_", "aten::lift", "aten::lift_fresh", "aten::lift_fresh_copy",
       "aten::detach",   "aten::alias", "aten::empty_like", "aten::new_empty", "aten::new_empty_strided", "aten::contiguous",
+      "aten::as_strided_copy", "aten::as_strided_scatter", "aten::_reshape_alias_copy",  // they mean the storage's layout
       "aten::to",       "aten::set_",  "aten::resize_",    "aten::resize_as_", "aten::_unsafe_view", "aten::empty",
   };
   return names;
 }
+
+// Composites that PyTorch has a gradient of their own for, so that one kernel each way does what several ops would.
+bool own_gradient(const std::string& base) { return base == "aten::_fused_rms_norm"; }
 
 bool returns_view(const c10::FunctionSchema& s) {
   for (const auto& r : s.returns()) {
@@ -62,8 +66,8 @@ int register_kernels() {
   for (const auto& base : bases) {
     if (composed().count(base) != 0) continue;
     for (const auto& h : overloads_of(base)) {
-      if (returns_view(h.schema()) || h.hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1) ||
-          h.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) {
+      if (returns_view(h.schema()) || h.hasTag(at::Tag::inplace_view) || h.hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1) ||
+          (h.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) && !own_gradient(base))) {
         continue;
       }
       std::string row;

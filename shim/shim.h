@@ -79,6 +79,7 @@ struct Overload {
   std::array<uint8_t, TT_MAX_ARGS> mutates;  // of packed positions
   std::vector<int8_t> returns;         // kFresh, or the schema position of the argument returned
   std::vector<uint8_t> return_is_list;
+  std::vector<int8_t> return_length_of;  // an int return: the length (dim -2) of this argument; else -1
   int8_t indices_arg = -1;             // Tensor?[] indices whose masks are expanded and whose host tensors are moved
   std::optional<c10::OperatorHandle> functional;  // OUT: the sibling that allocates
   bool is_view = false;                // returns an alias without writing

@@ -19,9 +19,36 @@ def _autoload() -> None:
         from . import _loader
 
         _loader.load()
-    except BaseException:
+    except Exception as error:  # `import torch` must go on: the error is raised where the device is used
         _loaded = False
-        raise
+        _stand_in(error)
+
+
+def _stand_in(error: Exception) -> None:
+    """Makes ``torch.tpu`` a module that says why the device is not there."""
+    import sys
+    import types
+
+    import torch
+
+    class Unavailable(types.ModuleType):
+        def __getattr__(self, name):
+            if name.startswith("__"):
+                raise AttributeError(name)
+            raise RuntimeError(f"torch.tpu.{name}: the device 'tpu' could not be loaded: {error}") from error
+
+    module = Unavailable("torch_tpu.tpu", "The device 'tpu' could not be loaded.")
+    module.is_available = lambda: False
+    module.device_count = lambda: 0
+    module.is_initialized = lambda: False
+    module._is_in_bad_fork = lambda: False
+    module.manual_seed_all = lambda seed: None
+    sys.modules.pop("torch_tpu.tpu", None)
+    try:
+        torch.utils.rename_privateuse1_backend("tpu")
+        torch._register_device_module("tpu", module)
+    except RuntimeError:  # another backend has the place: nothing of ours is needed
+        pass
 
 
 def __getattr__(name):

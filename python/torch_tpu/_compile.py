@@ -10,6 +10,7 @@ import operator
 import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 from . import _C
 
@@ -71,7 +72,7 @@ class _Lowering:
         self.device = device
         self.graph = _C.Graph(device)
         self.env = {}
-        self.inputs = []  # index of the placeholder, or the tensor itself for attributes
+        self.inputs = []  # (index of the placeholder, or the tensor itself for attributes; order of dims in memory, or None)
         self.results = []  # ("value", output number) | ("input", placeholder) | ("constant", object)
 
     def run(self):
@@ -92,8 +93,17 @@ class _Lowering:
         example = node.meta.get("val")
         if isinstance(example, torch.Tensor):
             sizes = [_concrete(s, self.bindings) for s in example.shape]
-            self.env[node] = self.graph.param(example.dtype, sizes)
-            self.inputs.append(index)
+            strides = self.dense_strides(example)
+            order = sorted(range(len(sizes)), key=lambda d: -strides[d]) if strides else list(range(len(sizes)))
+            if order == sorted(order):
+                self.env[node] = self.graph.param(example.dtype, sizes)
+                self.inputs.append((index, None))
+                return
+            # Taken in memory order, so that a transposed input is not copied first.
+            value = self.graph.param(example.dtype, [sizes[d] for d in order])
+            back = [order.index(d) for d in range(len(order))]
+            self.env[node] = self.graph.call("permute", value, back, _outs=[(example.dtype, sizes)])[0]
+            self.inputs.append((index, order))
         else:
             self.env[node] = _concrete(example, self.bindings)
 
@@ -105,7 +115,7 @@ class _Lowering:
             self.env[node] = value
             return
         self.env[node] = self.graph.param(value.dtype, list(value.shape))
-        self.inputs.append(value)
+        self.inputs.append((value, None))
 
     def argument(self, a):
         if isinstance(a, torch.fx.Node):
@@ -146,6 +156,19 @@ class _Lowering:
         single = len(target._schema.returns) == 1 and "List" not in str(target._schema.returns[0].type)
         return nodes[0] if single else nodes
 
+    def dense_strides(self, example):
+        """Strides the result has in eager mode, when they are those of a dense tensor; else None (row-major)."""
+        if not isinstance(example, torch.Tensor):
+            return None
+        sizes = [_concrete(s, self.bindings) for s in example.shape]
+        strides = [_concrete(s, self.bindings) for s in example.stride()]
+        expected = 1
+        for stride, size in sorted((st, si) for st, si in zip(strides, sizes) if si != 1):
+            if stride != expected:
+                return None
+            expected *= size
+        return strides
+
     def output(self, node):
         values, strides, seen = [], [], {}
         placeholders = {n: i for i, n in enumerate(m for m in self.gm.graph.nodes if m.op == "placeholder")}
@@ -157,7 +180,7 @@ class _Lowering:
                     seen[a] = len(values)
                     values.append(self.env[a])
                     example = a.meta.get("val")
-                    strides.append([_concrete(s, self.bindings) for s in example.stride()] if isinstance(example, torch.Tensor) else None)
+                    strides.append(self.dense_strides(example))
                 self.results.append(("value", seen[a]))
             else:
                 self.results.append(("constant", self.argument(a)))
@@ -167,12 +190,15 @@ class _Lowering:
         program = self.graph.compile()
         self.graph = None
         inputs, results = self.inputs, self.results
+        reordered = [(k, order) for k, (_, order) in enumerate(inputs) if order is not None]
         device = torch.device("tpu", self.device)
 
         def call(args):
-            tensors = [args[i] if isinstance(i, int) else i for i in inputs]
+            tensors = [args[i] if isinstance(i, int) else i for i, _ in inputs]
             if any(t.device.type != "tpu" for t in tensors):
                 tensors = [t if t.device.type == "tpu" else t.to(device) for t in tensors]
+            for k, order in reordered:
+                tensors[k] = tensors[k].permute(order)
             out = program.run(tensors)
             return [out[r] if kind == "value" else args[r] if kind == "input" else r for kind, r in results]
 
@@ -208,7 +234,8 @@ def compile_fx(gm, example_inputs):
             for node, actual in zip(placeholders, args):
                 _bind(node.meta.get("val"), actual, bindings)
         try:
-            return _Lowering(gm, bindings, device).run().compile()
+            with _disable_current_modes():  # constants must be real
+                return _Lowering(gm, bindings, device).run().compile()
         except CannotLower as reason:
             log.warning("torch.compile(backend='tpu'): this graph runs op by op: %s", reason)
             return lambda a: gm(*a)

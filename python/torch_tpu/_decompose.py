@@ -25,12 +25,23 @@ class Declined(Exception):
     pass
 
 
+def _weight_norm_interface_backward(grad_w, saved_v, saved_g, saved_norms, dim):
+    dims = [d for d in range(saved_v.dim()) if d != dim]
+    norms = saved_norms.to(saved_v.dtype)
+    along = (grad_w * saved_v).sum(dims, keepdim=True)
+    grad_v = (saved_g / norms) * (grad_w - saved_v * (along / (norms * norms)))
+    return grad_v, along / norms
+
+
 @functools.lru_cache(maxsize=None)
 def _table():
     from torch._decomp import core_aten_decompositions, decomposition_table
 
     table = dict(decomposition_table)
     table.update(core_aten_decompositions())
+    table[aten._weight_norm_interface_backward.default] = _weight_norm_interface_backward
+    table[aten._add_relu.Tensor] = lambda a, b, *, alpha=1: aten.relu(aten.add(a, b, alpha=alpha))
+    table[aten._add_relu.Scalar] = lambda a, b, alpha=1: aten.relu(aten.add(a, b, alpha=alpha))
     return table
 
 

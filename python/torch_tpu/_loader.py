@@ -60,7 +60,9 @@ def _default_cache_dir() -> str:
 
 
 def _cpu_devices() -> int:
-    return max(1, int(os.environ.get("TORCH_TPU_CPU_DEVICES", "4")))
+    # Four as PJRT itself has it, and enough for every rank that a launcher started on this machine.
+    default = max(4, int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    return max(1, int(os.environ.get("TORCH_TPU_CPU_DEVICES", default)))
 
 
 def planned_device_count() -> int:

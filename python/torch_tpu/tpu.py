@@ -40,6 +40,12 @@ def is_initialized() -> bool:
     return _C.is_open() and not _is_in_bad_fork()
 
 
+def __getattr__(name: str):
+    if name == "_initialized":  # torch.utils.checkpoint saves the generators' states only where this holds
+        return is_initialized()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def init() -> None:
     _lazy_init()
 

@@ -65,6 +65,9 @@ hlo_t hlo_scalar_complex(hlo_builder_t* b, tt_dtype_t dtype, double re, double i
 hlo_t hlo_splat(hlo_builder_t* b, tt_dtype_t dtype, double value, int rank, const int64_t* dims);
 hlo_t hlo_zeros_like(hlo_builder_t* b, hlo_t like);
 hlo_t hlo_full_like(hlo_builder_t* b, hlo_t like, double value);
+// One element of a float dtype, f8 to f64, from and to a double; encoding rounds once, to nearest even.
+void hlo_encode_float(tt_dtype_t dtype, double value, void* out);
+double hlo_decode_float(tt_dtype_t dtype, const void* data);
 // Dense row-major data of |dtype|; |data| is copied. For small tables only: the text holds every element.
 hlo_t hlo_array(hlo_builder_t* b, tt_dtype_t dtype, int rank, const int64_t* dims, const void* data);
 hlo_t hlo_iota(hlo_builder_t* b, tt_dtype_t dtype, int rank, const int64_t* dims, int dim);

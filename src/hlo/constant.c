@@ -83,6 +83,36 @@ static void encode_float(tt_dtype_t dtype, double v, void* out) {
   }
 }
 
+void hlo_encode_float(tt_dtype_t dtype, double v, void* out) { encode_float(dtype, v, out); }
+
+static double decode_small(uint32_t code, const small_float_t* f) {
+  const int m = f->mantissa_bits, e = f->exponent_bits;
+  const uint32_t magnitude = code & ((1u << (e + m)) - 1), mantissa = magnitude & ((1u << m) - 1), x = magnitude >> m;
+  const bool negative = code != magnitude, top = x == (1u << e) - 1;
+  if (f->fnuz && negative && magnitude == 0) return NAN;
+  if (f->ieee && top) return mantissa ? NAN : negative ? -INFINITY : INFINITY;
+  if (!f->ieee && !f->fnuz && top && mantissa == (1u << m) - 1) return NAN;
+  double v = x ? ldexp((double)(mantissa + (1u << m)), (int)x - f->bias - m) : ldexp((double)mantissa, 1 - f->bias - m);
+  return negative ? -v : v;
+}
+
+double hlo_decode_float(tt_dtype_t dtype, const void* data) {
+  const small_float_t* f = small_float(dtype);
+  uint32_t code = 0;
+  double v = 0;
+  float single;
+  if (f) {
+    memcpy(&code, data, tt_dtype_size(dtype));
+    return decode_small(code, f);
+  }
+  if (dtype == TT_F64) {
+    memcpy(&v, data, sizeof v);
+    return v;
+  }
+  memcpy(&single, data, sizeof single);
+  return (double)single;
+}
+
 // ---------------------------------------------------------------- text
 // A decimal that reads back to the same bits, or hex bits. MLIR reads a literal as f64 and then rounds to f32.
 static void put_wide_float(tt_strbuf_t* s, double v, bool is_f64) {

@@ -130,23 +130,26 @@ static hlo_t out_shaped(hlo_builder_t* b, hlo_t y, hlo_t q, int64_t last) {
   return hlo_convert(b, hlo_reshape(b, y, q->rank, dims), q->dtype);
 }
 
-// _scaled_dot_product_fused_attention_overrideable(query, key, value, attn_bias, dropout_p, is_causal,
-// return_debug_mask, scale) -> (output, logsumexp, None, None, max_q, max_k, seed, offset, None)
+// [_scaled_dot_product_fused_attention_overrideable](query, key, value, attn_bias, dropout_p, is_causal,
+// return_debug_mask, scale) -> (output, logsumexp, None, None, max_q, max_k, seed, offset, None), and
+// tpu::attention, the same without return_debug_mask -> (output, logsumexp, seed). Row kind: place of the seed.
 static void lower_fused_attention(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
+  int at_seed = tt_row(l)->kind;
+  bool alone = at_seed == 2;
   attention_t a;
-  if (!read_attention(l, 0, 4, 7, &a)) return;
+  if (!read_attention(l, 0, 4, alone ? 6 : 7, &a)) return;
   hlo_t seed = hlo_scalar_int(b, TT_I64, 0), lse;
   if (a.keep != NULL) seed = hlo_bitcast(b, tt_random_bits(l, TT_U64, 0, NULL), TT_I64);
   hlo_t y = attend(l, &a, tt_in_or_null(l, 3), tt_bool(l, 5), seed, &lse);
   int64_t rows[] = {a.B, a.H * a.G, a.L};
-  // A caller that counts tensors only has no place for max_q and max_k.
-  int after = tt_out_count(l) == 7 ? 4 : 6;
-  tt_ret(l, after + 2, NULL);
+  if (!alone) {
+    tt_ret(l, at_seed + 2, NULL);
+    tt_ret(l, at_seed + 1, seed);
+  }
   tt_ret(l, 0, out_shaped(b, y, tt_in(l, 0), a.V));
-  tt_ret(l, 1, hlo_convert(b, hlo_reshape(b, lse, 3, rows), TT_F32));
-  tt_ret(l, after, seed);
-  tt_ret(l, after + 1, hlo_scalar_int(b, TT_I64, 0));
+  tt_ret(l, 1, hlo_reshape(b, lse, 3, rows));
+  tt_ret(l, at_seed, seed);
 }
 
 // _scaled_dot_product_flash_attention_for_cpu(query, key, value, dropout_p, is_causal, attn_mask, scale)
@@ -185,8 +188,11 @@ static gradients_t attention_gradients(tt_lower_t* l, const attention_t* a, int 
   hlo_t go = as_heads(b, tt_in(l, 0), a->B, a->H), zero = hlo_scalar(b, a->d, 0);
   hlo_t lowest = hlo_scalar(b, a->d, -INFINITY);
   int64_t rows[] = {a->B, a->H, a->G * a->L};
+  hlo_t s = masked_scores(l, a, bias, causal), sum;
+  // A log-sum-exp that was kept in f32 has lost f64's digits.
+  if (a->d == TT_F64 && lse->dtype != TT_F64) unnormalised(b, s, &sum, &lse);
   lse = hlo_reshape(b, hlo_convert(b, lse, a->d), 3, rows);
-  hlo_t s = masked_scores(l, a, bias, causal), empty = over_rows(b, hlo_compare(b, HLO_EQ, lse, lowest), s);
+  hlo_t empty = over_rows(b, hlo_compare(b, HLO_EQ, lse, lowest), s);
   hlo_t p = hlo_select(b, empty, zero, hlo_exponential(b, hlo_subtract(b, s, over_rows(b, lse, s))));
   hlo_t dropped = p, dp = dot_last(l, go, a->v);
   if (a->keep != NULL) {
@@ -351,8 +357,10 @@ static void lower_encoder_layer(tt_lower_t* l) {
 }
 
 static const tt_op_row_t k_rows[] = {
-    {.name = "_scaled_dot_product_fused_attention_overrideable", .lower = lower_fused_attention,
+    {.name = "_scaled_dot_product_fused_attention_overrideable", .lower = lower_fused_attention, .kind = 6,
      .flags = TT_OP_RANDOM, .fixed = TT_ARG(4)},
+    {.name = "tpu::attention", .lower = lower_fused_attention, .kind = 2, .flags = TT_OP_RANDOM | TT_OP_NO_META,
+     .fixed = TT_ARG(4)},
     {.name = "_scaled_dot_product_fused_attention_overrideable_backward", .lower = lower_fused_attention_backward,
      .fixed = TT_ARG(12)},
     {.name = "_scaled_dot_product_flash_attention_for_cpu", .lower = lower_flash_attention, .fixed = TT_ARG(3)},

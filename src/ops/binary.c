@@ -22,7 +22,7 @@ typedef enum sum_t { SUM_ADD, SUM_SUB, SUM_RSUB } sum_t;
 
 static void lower_sum(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
-  tt_dtype_t dtype = tt_math_dtype(l, 0);
+  tt_dtype_t dtype = tt_opmath(tt_common_dtype(l, 2));
   sum_t kind = (sum_t)tt_row(l)->kind;
   hlo_t x = tt_operand(l, 0, dtype), y = tt_operand(l, 1, dtype);
   hlo_t* scaled = kind == SUM_RSUB ? &x : &y;
@@ -72,7 +72,7 @@ static const binary_fn k_fns[] = {
 };
 
 static void lower_math(tt_lower_t* l) {
-  tt_dtype_t dtype = tt_math_dtype(l, 0);
+  tt_dtype_t dtype = tt_opmath(tt_common_dtype(l, 2));
   if (tt_row(l)->kind != FN_mul) dtype = tt_float_dtype(dtype);
   tt_ret(l, 0, k_fns[tt_row(l)->kind](tt_b(l), tt_operand(l, 0, dtype), tt_operand(l, 1, dtype)));
 }
@@ -82,7 +82,7 @@ typedef enum quotient_t { QUOTIENT_FLOOR, QUOTIENT_TRUNC, QUOTIENT_REMAINDER, QU
 
 static void divide_as(tt_lower_t* l, quotient_t kind) {
   hlo_builder_t* b = tt_b(l);
-  tt_dtype_t dtype = tt_math_dtype(l, 0);
+  tt_dtype_t dtype = tt_opmath(tt_common_dtype(l, 2));
   hlo_t x = tt_operand(l, 0, dtype), y = tt_operand(l, 1, dtype), r = x;
   switch (kind) {
     case QUOTIENT_FLOOR: r = tt_math_floor_div(b, x, y); break;
@@ -102,7 +102,7 @@ static void lower_div_mode(tt_lower_t* l) {
     divide_as(l, mode[0] == 'f' ? QUOTIENT_FLOOR : QUOTIENT_TRUNC);
     return;
   }
-  tt_dtype_t dtype = tt_float_dtype(tt_math_dtype(l, 0));
+  tt_dtype_t dtype = tt_float_dtype(tt_opmath(tt_common_dtype(l, 2)));
   tt_ret(l, 0, tt_math_divide(tt_b(l), tt_operand(l, 0, dtype), tt_operand(l, 1, dtype)));
 }
 
@@ -145,7 +145,7 @@ static hlo_t pow_complex(hlo_builder_t* b, hlo_t x, hlo_t e) {
 
 static void lower_pow(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
-  tt_dtype_t dtype = tt_math_dtype(l, 0);
+  tt_dtype_t dtype = tt_opmath(tt_common_dtype(l, 2));
   hlo_t x = tt_operand(l, 0, dtype), e = tt_operand(l, 1, dtype), r = x;
   if (dtype == TT_BOOL) {
     r = hlo_or_(b, x, hlo_not_(b, e));
@@ -176,7 +176,7 @@ static void lower_logical(tt_lower_t* l) {
 }
 
 static void lower_bitwise(tt_lower_t* l) {
-  tt_dtype_t dtype = tt_out_dtype(l, 0);
+  tt_dtype_t dtype = tt_common_dtype(l, 2);
   hlo_t x = tt_operand(l, 0, dtype), y = tt_operand(l, 1, dtype);
   tt_ret(l, 0, hlo_binary(tt_b(l), (hlo_binary_t)tt_row(l)->kind, x, y));
 }
@@ -185,7 +185,7 @@ static void lower_bitwise(tt_lower_t* l) {
 static void lower_shift(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   bool left = tt_row(l)->kind == HLO_shift_left;
-  tt_dtype_t dtype = tt_math_dtype(l, 0);
+  tt_dtype_t dtype = tt_opmath(tt_common_dtype(l, 2));
   hlo_t x = tt_operand(l, 0, dtype), n = tt_operand(l, 1, dtype);
   if (tt_is_float(dtype)) {  // __lshift__ and __rshift__ of floats scale
     hlo_t scale = tt_math_exp2(b, n);
@@ -210,7 +210,7 @@ typedef enum extreme_t { EXTREME_MAX, EXTREME_MIN, EXTREME_FMAX, EXTREME_FMIN } 
 static void lower_extreme(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   extreme_t kind = (extreme_t)tt_row(l)->kind;
-  tt_dtype_t dtype = tt_out_dtype(l, 0);
+  tt_dtype_t dtype = tt_common_dtype(l, 2);
   hlo_t x = tt_operand(l, 0, dtype), y = tt_operand(l, 1, dtype);
   bool is_max = kind == EXTREME_MAX || kind == EXTREME_FMAX;
   hlo_t r;
@@ -225,7 +225,7 @@ static void lower_extreme(tt_lower_t* l) {
 
 static void lower_heaviside(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
-  tt_dtype_t dtype = tt_out_dtype(l, 0);
+  tt_dtype_t dtype = tt_common_dtype(l, 2);
   hlo_t x = tt_operand(l, 0, dtype), at_zero = tt_operand(l, 1, dtype);
   hlo_t zero = tt_num(b, x, 0);
   hlo_t step = hlo_convert(b, hlo_compare(b, HLO_GT, x, zero), dtype);
@@ -233,7 +233,7 @@ static void lower_heaviside(tt_lower_t* l) {
 }
 
 static void lower_nextafter(tt_lower_t* l) {
-  tt_dtype_t dtype = tt_float_dtype(tt_out_dtype(l, 0));
+  tt_dtype_t dtype = tt_float_dtype(tt_common_dtype(l, 2));
   hlo_t x = tt_operand(l, 0, dtype), y = tt_operand(l, 1, dtype);
   hlo_broadcast2(tt_b(l), &x, &y);
   tt_ret(l, 0, hlo_next_after(tt_b(l), x, y));
@@ -262,7 +262,7 @@ static hlo_t gcd(hlo_builder_t* b, hlo_t x, hlo_t y) {
 
 static void lower_gcd(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
-  tt_dtype_t dtype = tt_out_dtype(l, 0);
+  tt_dtype_t dtype = tt_common_dtype(l, 2);
   if (tt_dtype_size(dtype) < 4) dtype = TT_I32;  // C's integer promotions: |x / g * y| may exceed the narrow type
   hlo_t x = tt_operand(l, 0, dtype), y = tt_operand(l, 1, dtype), g = gcd(b, x, y);
   if (tt_row(l)->kind == 0) {

@@ -91,6 +91,15 @@ tt_dtype_t tt_promote_args(tt_lower_t* l, int n, const int* args) {
   return join_groups(join_groups(dims, zero), number);
 }
 
+tt_dtype_t tt_common_dtype(tt_lower_t* l, int n) {
+  static const int k_args[] = {0, 1, 2, 3};
+  if (tt_out_count(l) == 0) return tt_promote_args(l, n, k_args);
+  tt_dtype_t in = TT_DT_NONE, out = tt_out_dtype(l, 0);
+  for (int i = 0; i < n; i++)
+    if (tt_has(l, i) && tt_is_tensor(l, i) && tt_in(l, i)->rank > 0) in = tt_promote(in, tt_in(l, i)->dtype);
+  return category(in) == category(out) ? in : out;
+}
+
 hlo_t tt_in_as(tt_lower_t* l, int i, tt_dtype_t dtype) { return hlo_convert(tt_b(l), tt_in(l, i), dtype); }
 
 hlo_t tt_operand(tt_lower_t* l, int i, tt_dtype_t dtype) {

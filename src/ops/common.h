@@ -15,6 +15,11 @@ tt_dtype_t tt_promote(tt_dtype_t a, tt_dtype_t b);
 // results that are promoted, tt_out_dtype already says so; this is for ops that compare or that return another dtype.
 tt_dtype_t tt_promote_args(tt_lower_t* l, int n, const int* args);
 
+// The dtype that arguments 0..n-1 are computed in: what tensors with dims promote to. In-place and out= forms may expect
+// a result that is narrower or wider, into which PyTorch casts afterwards; a result of another category (int / int is
+// float) is the op's own choice, and computed in, as it is when no tensor has dims. For f16 and f8 see tt_opmath.
+tt_dtype_t tt_common_dtype(tt_lower_t* l, int n);
+
 // Real dtype of a complex one's parts (others unchanged), and complex dtype of a floating one's pairs.
 tt_dtype_t tt_real_dtype(tt_dtype_t dtype);
 tt_dtype_t tt_complex_dtype(tt_dtype_t dtype);

@@ -16,6 +16,7 @@ typedef struct conv_t {
   int64_t groups;
   int64_t stride[MAX_SPATIAL], lhs_dilation[MAX_SPATIAL], rhs_dilation[MAX_SPATIAL];
   int64_t lo[MAX_SPATIAL], hi[MAX_SPATIAL];
+  bool few_samples;  // few samples, large kernels: the gradient of a first layer's weight
 } conv_t;
 
 static int64_t dilated(int64_t size, int64_t dilation) { return size == 0 ? 0 : (size - 1) * dilation + 1; }
@@ -77,7 +78,7 @@ static bool wants_patches(tt_lower_t* l, hlo_t lhs, hlo_t rhs, const conv_t* c) 
   tt_dtype_t d = lhs->dtype;
   if (!tt_is_float(d)) return true;
   if (!(tt_caps(l) & TT_CAP_SLOW_SMALL_CONV)) return false;
-  if (d == TT_F64 || c->n > 3) return true;
+  if (d == TT_F64 || c->n > 3 || c->few_samples) return true;
   for (int i = 0; i < c->n; i++)
     if (dilated(rhs->dims[2 + i], c->rhs_dilation[i]) > lhs->dims[2 + i]) return true;
   return false;
@@ -164,6 +165,10 @@ static hlo_t weight_gradient(tt_lower_t* l, hlo_t x, hlo_t g, const plain_t* p, 
     c.lo[i] = p->padding[i];
     c.hi[i] = dilated(w_spatial[i], p->dilation[i]) - 1 + dilated(g->dims[2 + i], p->stride[i]) - size - c.lo[i];
   }
+  // There a product of patches is several times faster; not when they would take more than 256 MiB.
+  int64_t patches = in * groups * batch;
+  for (int i = 0; i < p->n; i++) patches *= w_spatial[i] * g->dims[2 + i];
+  c.few_samples = in <= 4 && groups == 1 && patches <= (int64_t)1 << 26;
   hlo_t lhs = hlo_transpose(b, hlo_reshape(b, x, p->n + 3, split), perm);
   lhs = hlo_reshape(b, lhs, p->n + 2, merged);
   hlo_t rhs = hlo_swap_dims(b, g, 0, 1);                    // [G*O, N, t…]

@@ -69,9 +69,10 @@ static void lower_arange(tt_lower_t* l) {
 }
 
 // The first half counts from the start, the second from the end, so that both ends are exact.
-static hlo_t linspace(tt_lower_t* l, tt_dtype_t math, int64_t n) {
+static hlo_t linspace(tt_lower_t* l, tt_dtype_t dtype, tt_dtype_t math, int64_t n) {
   hlo_builder_t* b = tt_b(l);
-  hlo_t start = tt_operand(l, 0, math), end = tt_operand(l, 1, math);
+  // PyTorch stores the ends in the result's dtype before it steps.
+  hlo_t start = hlo_convert(b, tt_operand(l, 0, dtype), math), end = hlo_convert(b, tt_operand(l, 1, dtype), math);
   if (n <= 1) return hlo_broadcast_to(b, start, 1, &n);
   tt_dtype_t real = tt_real_dtype(math);
   hlo_t step = hlo_divide(b, hlo_subtract(b, end, start), hlo_scalar(b, math, (double)(n - 1)));
@@ -86,13 +87,11 @@ static hlo_t linspace(tt_lower_t* l, tt_dtype_t math, int64_t n) {
 static void lower_linspace(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   tt_dtype_t dtype = dtype_or(l, TT_F32);
-  // Integer ranges step in double between whole ends; floating ones step in their own dtype.
-  tt_dtype_t math = tt_is_integral(dtype) ? range_dtype(l, dtype) : tt_opmath(dtype);
-  hlo_t r = linspace(l, math, tt_int(l, 2));
-  if (tt_row(l)->kind == 1) {
-    hlo_t base = tt_scalar(l, 3, math);
-    r = hlo_power(b, base, r);
-  }
+  // Integer ranges step in double; floating ones in their own dtype, powers in a wider one.
+  bool is_power = tt_row(l)->kind == 1;
+  tt_dtype_t math = tt_is_integral(dtype) ? range_dtype(l, dtype) : is_power ? tt_opmath(dtype) : dtype;
+  hlo_t r = linspace(l, dtype, math, tt_int(l, 2));
+  if (is_power) r = hlo_power(b, tt_scalar(l, 3, math), r);
   tt_ret(l, 0, r);
 }
 

@@ -269,6 +269,11 @@ static void lower_put(tt_lower_t* l) {
 static void lower_masked_scatter(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   hlo_t x = tt_in(l, 0), mask = tt_in_as(l, 1, TT_BOOL), source = hlo_flatten(b, tt_in_as(l, 2, x->dtype));
+  if (tt_in(l, 1)->dtype != TT_BOOL) {
+    hlo_fail(b, TT_INVALID_ARGUMENT, "masked_scatter_ only supports boolean masks, but got mask with dtype %s",
+             tt_dtype_name(tt_in(l, 1)->dtype));
+    return;
+  }
   hlo_broadcast2(b, &x, &mask);
   if (hlo_numel(x) == 0) {
     tt_ret(l, 0, x);

@@ -142,9 +142,8 @@ void la_loop(hlo_builder_t* b, int64_t count, int n, hlo_t* values, la_step_fn s
   for (int i = 0; i < n; i++) values[i] = carried[i + 1];
 }
 
-// ---------------------------------------------------------------- LU factors
-// Swaps entries |k| (0-d) and |p| ([batch, 1]) of the last dim of |x| [batch, n].
-static hlo_t swap_entries(hlo_builder_t* b, hlo_t x, hlo_t k, hlo_t p) {
+// ---------------------------------------------------------------- permutations
+hlo_t la_swap_entries(hlo_builder_t* b, hlo_t x, hlo_t k, hlo_t p) {
   hlo_t starts[2] = {la_int(b, 0), k};
   hlo_t at_k = hlo_dynamic_slice(b, x, starts, (const int64_t[]){x->dims[0], 1});
   hlo_t at_p = hlo_take_along(b, x, p, 1), i = hlo_iota(b, TT_I64, 2, x->dims, 1);
@@ -152,69 +151,17 @@ static hlo_t swap_entries(hlo_builder_t* b, hlo_t x, hlo_t k, hlo_t p) {
   return hlo_select(b, hlo_compare(b, HLO_EQ, i, k), at_p, x);
 }
 
-// Size of an element as LAPACK compares pivots.
-static hlo_t pivot_size(hlo_builder_t* b, hlo_t x) {
-  if (!tt_is_complex(x->dtype)) return hlo_abs(b, x);
-  return hlo_add(b, hlo_abs(b, hlo_real(b, x)), hlo_abs(b, hlo_imag(b, x)));
-}
-
-typedef struct lu_context_t {
-  bool pivot;
-} lu_context_t;
-
-// values: matrix, pivots, permutation.
-static void lu_step(hlo_builder_t* b, void* context, hlo_t k, hlo_t* values) {
-  hlo_t a = values[0], rows = la_rows(b, a), cols = la_cols(b, a);
-  int64_t batch = a->dims[0], n = a->dims[2];
-  hlo_t p = hlo_broadcast_to(b, k, 2, (const int64_t[]){batch, 1});
-  if (((const lu_context_t*)context)->pivot) {
-    hlo_t size = hlo_squeeze(b, pivot_size(b, la_col_at(b, a, k)), 2), best;
-    hlo_t row = hlo_iota(b, TT_I64, 2, size->dims, 1);
-    size = hlo_select(b, hlo_compare(b, HLO_GE, row, k), size, hlo_scalar(b, size->dtype, -1));
-    hlo_arg_reduce(b, size, true, 1, &best, &p);
-    p = hlo_unsqueeze(b, p, 1);
-  }
-  hlo_t p3 = hlo_unsqueeze(b, p, 2);
-  hlo_t index = hlo_broadcast_to(b, p3, 3, (const int64_t[]){batch, 1, n});
-  hlo_t row_k = la_row_at(b, a, k), row_p = hlo_take_along(b, a, index, 1);
-  a = hlo_select(b, hlo_compare(b, HLO_EQ, rows, p3), row_k, a);
-  a = hlo_select(b, hlo_compare(b, HLO_EQ, rows, k), row_p, a);
-  hlo_t d = la_col_at(b, row_p, k), column = la_col_at(b, a, k), zero = hlo_scalar(b, a->dtype, 0);
-  hlo_t scaled = hlo_select(b, hlo_compare(b, HLO_EQ, d, zero), column, hlo_divide(b, column, d));
-  hlo_t below = hlo_compare(b, HLO_GT, rows, k);
-  hlo_t inner = hlo_and_(b, below, hlo_compare(b, HLO_GT, cols, k));
-  hlo_t edge = hlo_and_(b, below, hlo_compare(b, HLO_EQ, cols, k));
-  hlo_t updated = hlo_select(b, inner, hlo_subtract(b, a, hlo_multiply(b, scaled, row_p)), a);
-  values[0] = hlo_select(b, edge, scaled, updated);
-  hlo_t starts[2] = {la_int(b, 0), k};
-  hlo_t pivot = hlo_convert(b, hlo_add(b, p, la_int(b, 1)), TT_I32);
-  values[1] = hlo_dynamic_update_slice(b, values[1], pivot, starts);
-  values[2] = swap_entries(b, values[2], k, p);
-}
-
-// Position of the first true along dim 1, from 1, as i32; 0 when there is none.
-static hlo_t first_true(hlo_builder_t* b, hlo_t flags) {
+hlo_t la_first_true(hlo_builder_t* b, hlo_t flags) {
   hlo_t position = hlo_add(b, hlo_iota(b, TT_I32, 2, flags->dims, 1), hlo_scalar_int(b, TT_I32, 1));
   hlo_t none = hlo_scalar_int(b, TT_I32, INT32_MAX), zero = hlo_scalar_int(b, TT_I32, 0);
   hlo_t first = hlo_reduce(b, hlo_select(b, flags, position, none), HLO_R_MIN, 1, (const int64_t[]){1});
   return hlo_select(b, hlo_compare(b, HLO_EQ, first, none), zero, first);
 }
 
-la_lu_t la_lu(hlo_builder_t* b, hlo_t a, bool pivot) {
-  int64_t batch = a->dims[0], m = a->dims[1], n = a->dims[2], k = m < n ? m : n;
-  lu_context_t context = {.pivot = pivot};
-  hlo_t values[3] = {a, hlo_splat(b, TT_I32, 0, 2, (const int64_t[]){batch, k}),
-                     hlo_iota(b, TT_I64, 2, (const int64_t[]){batch, m}, 1)};
-  if (batch * k > 0) la_loop(b, k, 3, values, lu_step, &context);
-  hlo_t diagonal = la_diagonal(b, values[0]);
-  hlo_t info = first_true(b, hlo_compare(b, HLO_EQ, diagonal, hlo_scalar(b, a->dtype, 0)));
-  return (la_lu_t){.lu = values[0], .pivots = values[1], .perm = values[2], .info = info};
-}
-
 static void perm_step(hlo_builder_t* b, void* context, hlo_t k, hlo_t* values) {
   hlo_t pivots = context, starts[2] = {la_int(b, 0), k};
   hlo_t p = hlo_dynamic_slice(b, pivots, starts, (const int64_t[]){pivots->dims[0], 1});
-  values[0] = swap_entries(b, values[0], k, p);
+  values[0] = la_swap_entries(b, values[0], k, p);
 }
 
 hlo_t la_perm_of_pivots(hlo_builder_t* b, hlo_t pivots, int64_t rows) {
@@ -224,8 +171,7 @@ hlo_t la_perm_of_pivots(hlo_builder_t* b, hlo_t pivots, int64_t rows) {
   return perm;
 }
 
-// Rows of |x| in the order |perm| [batch, rows].
-static hlo_t permute_rows(hlo_builder_t* b, hlo_t x, hlo_t perm) {
+hlo_t la_permute_rows(hlo_builder_t* b, hlo_t x, hlo_t perm) {
   return hlo_take_along(b, x, hlo_broadcast_to(b, hlo_unsqueeze(b, perm, 2), 3, x->dims), 1);
 }
 
@@ -236,12 +182,12 @@ static hlo_t inverse_perm(hlo_builder_t* b, hlo_t perm) {
 hlo_t la_lu_solve(hlo_builder_t* b, hlo_t lu, hlo_t perm, hlo_t rhs, bool adjoint) {
   if (hlo_numel(rhs) == 0) return rhs;
   if (!adjoint) {
-    hlo_t y = hlo_triangular_solve(b, lu, permute_rows(b, rhs, perm), true, true, true, 0);
+    hlo_t y = hlo_triangular_solve(b, lu, la_permute_rows(b, rhs, perm), true, true, true, 0);
     return hlo_triangular_solve(b, lu, y, true, false, false, 0);
   }
   hlo_t y = hlo_triangular_solve(b, lu, rhs, true, false, false, 2);
   y = hlo_triangular_solve(b, lu, y, true, true, true, 2);
-  return permute_rows(b, y, inverse_perm(b, perm));
+  return la_permute_rows(b, y, inverse_perm(b, perm));
 }
 
 // ---------------------------------------------------------------- LU rows
@@ -253,7 +199,7 @@ static void check_info(tt_lower_t* l, hlo_t info, const char* single, const char
   bool one = tt_in(l, 0)->rank <= 2;
   hlo_t flat = hlo_reshape(b, bad, 2, (const int64_t[]){1, hlo_numel(info)});
   hlo_t value = one ? hlo_reduce_all(b, info, HLO_R_MAX)
-                    : hlo_subtract(b, hlo_reshape(b, first_true(b, flat), 0, NULL), hlo_scalar_int(b, TT_I32, 1));
+                    : hlo_subtract(b, hlo_reshape(b, la_first_true(b, flat), 0, NULL), hlo_scalar_int(b, TT_I32, 1));
   tt_check(l, hlo_reduce_all(b, bad, HLO_R_OR), hlo_convert(b, value, TT_I64), TT_INVALID_ARGUMENT,
            one ? single : batched);
 }
@@ -481,7 +427,7 @@ static void lower_cholesky_solve(tt_lower_t* l) {
 static void lower_cholesky_inverse(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   hlo_t factor = la_in(l, 0), zero = hlo_scalar(b, factor->dtype, 0);
-  hlo_t info = first_true(b, hlo_compare(b, HLO_EQ, la_diagonal(b, factor), zero));
+  hlo_t info = la_first_true(b, hlo_compare(b, HLO_EQ, la_diagonal(b, factor), zero));
   check_info(l, info, "cholesky_inverse: The diagonal element %lld" SINGULAR,
              "cholesky_inverse: (Batch element %lld): A diagonal element" SINGULAR);
   hlo_t eye = la_eye(b, factor->dtype, factor->dims[0], factor->dims[1], factor->dims[2]);

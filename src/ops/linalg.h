@@ -53,6 +53,12 @@ typedef struct la_lu_t {
   hlo_t info;    // [batch] i32: first zero pivot, from 1; 0: none
 } la_lu_t;
 la_lu_t la_lu(hlo_builder_t* b, hlo_t a, bool pivot);
+// Swaps entries |k| (0-d) and |p| ([batch, 1]) of the last dim of |x| [batch, n].
+hlo_t la_swap_entries(hlo_builder_t* b, hlo_t x, hlo_t k, hlo_t p);
+// Rows of |x| in the order |perm| [batch, rows].
+hlo_t la_permute_rows(hlo_builder_t* b, hlo_t x, hlo_t perm);
+// Position of the first true along dim 1, from 1, as i32; 0 when there is none.
+hlo_t la_first_true(hlo_builder_t* b, hlo_t flags);
 hlo_t la_perm_of_pivots(hlo_builder_t* b, hlo_t pivots, int64_t rows);
 // A X = B, or A^H X = B, from A's factors.
 hlo_t la_lu_solve(hlo_builder_t* b, hlo_t lu, hlo_t perm, hlo_t rhs, bool adjoint);

@@ -118,12 +118,13 @@ static hlo_t lengths(hlo_builder_t* b, hlo_t rows, int64_t core) {
   return hlo_squeeze(b, hlo_sqrt(b, norm2(b, core_of(b, rows, core))), 2);
 }
 
-// Real [batch] power of two near the largest element, 1 for a zero matrix: squares must not overflow or vanish.
+// Size of the largest element as [batch, 1, 1], 1 for a zero matrix: squares must not overflow or vanish.
 static hlo_t safe_scale(hlo_builder_t* b, hlo_t a) {
   hlo_t size = hlo_abs(b, a);
   hlo_t top = hlo_reduce(b, size, HLO_R_MAX, 2, (const int64_t[]){1, 2});
   hlo_t usable = hlo_and_(b, hlo_compare(b, HLO_GT, top, hlo_scalar(b, top->dtype, 0)), hlo_is_finite(b, top));
-  return hlo_reshape(b, hlo_select(b, usable, top, hlo_scalar(b, top->dtype, 1)), 3, (const int64_t[]){a->dims[0], 1, 1});
+  hlo_t scale = hlo_select(b, usable, top, hlo_scalar(b, top->dtype, 1));
+  return hlo_reshape(b, scale, 3, (const int64_t[]){a->dims[0], 1, 1});
 }
 
 // ---------------------------------------------------------------- SVD
@@ -186,8 +187,8 @@ void la_svd(hlo_builder_t* b, hlo_t a, bool full, hlo_t* out_u, hlo_t* out_s, hl
 
 static void check_finite(tt_lower_t* l, hlo_t a, const char* message) {
   hlo_builder_t* b = tt_b(l);
-  hlo_t finite = tt_is_complex(a->dtype) ? hlo_and_(b, hlo_is_finite(b, hlo_real(b, a)), hlo_is_finite(b, hlo_imag(b, a)))
-                                         : hlo_is_finite(b, a);
+  hlo_t finite = hlo_is_finite(b, hlo_real(b, a));
+  if (tt_is_complex(a->dtype)) finite = hlo_and_(b, finite, hlo_is_finite(b, hlo_imag(b, a)));
   tt_check(l, hlo_not_(b, hlo_reduce_all(b, finite, HLO_R_AND)), NULL, TT_INVALID_ARGUMENT, message);
 }
 
@@ -207,7 +208,8 @@ static void lower_svd(tt_lower_t* l) {
     }
     return;
   }
-  check_finite(l, a, "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values.");
+  check_finite(l, a, "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite "
+                     "values.");
   la_svd(b, a, full, vectors ? &u : NULL, &s, vectors ? &vh : NULL);
   la_ret(l, 1, s);
   if (vectors) {
@@ -230,7 +232,8 @@ static void hermitian_eig(hlo_builder_t* b, hlo_t a, hlo_t* out_values, hlo_t* o
   hlo_t bound = hlo_reduce(b, row_sums, HLO_R_MAX, 1, (const int64_t[]){1});
   hlo_t frobenius = hlo_sqrt(b, hlo_reduce(b, la_norm2(b, unit), HLO_R_ADD, 2, (const int64_t[]){1, 2}));
   bound = hlo_minimum(b, bound, frobenius);
-  hlo_t shift = hlo_add(b, hlo_multiply(b, bound, hlo_scalar(b, bound->dtype, 1.25)), hlo_scalar(b, bound->dtype, 1e-3));
+  hlo_t shift = hlo_multiply(b, bound, hlo_scalar(b, bound->dtype, 1.25));
+  shift = hlo_add(b, shift, hlo_scalar(b, bound->dtype, 1e-3));
   shift = hlo_reshape(b, shift, 3, (const int64_t[]){batch, 1, 1});
   hlo_t eye = la_eye(b, a->dtype, batch, n, n);
   hlo_t lifted = hlo_add(b, unit, hlo_multiply(b, eye, hlo_convert(b, shift, a->dtype)));
@@ -325,7 +328,8 @@ static void lower_lstsq(tt_lower_t* l) {
   if (m > n && hlo_numel(p.a) > 0) {
     hlo_t miss = la_norm2(b, hlo_subtract(b, p.rhs, hlo_matmul(b, p.a, p.x)));
     shape[rank] = k;
-    hlo_t sums = hlo_reshape(b, hlo_reduce(b, miss, HLO_R_ADD, 1, (const int64_t[]){1}), vector ? rank : rank + 1, shape);
+    hlo_t sums = hlo_reduce(b, miss, HLO_R_ADD, 1, (const int64_t[]){1});
+    sums = hlo_reshape(b, sums, vector ? rank : rank + 1, shape);
     // Residuals are given only when every matrix has full rank.
     hlo_t full = hlo_reduce_all(b, hlo_compare(b, HLO_EQ, p.rank, la_int(b, n)), HLO_R_AND);
     if (sums->rank == 0) tt_ret(l, 1, sums);

@@ -70,7 +70,8 @@ static choice_t choose(hlo_builder_t* b, hlo_t w, hlo_t k) {
   tt_dtype_t real = diagonal->dtype;
   hlo_t alpha = hlo_scalar(b, real, (1 + sqrt(17.0)) / 8), none = hlo_scalar(b, real, 0);
   hlo_t bound = hlo_multiply(b, alpha, col_size);
-  hlo_t ratio = hlo_divide(b, col_size, either(b, hlo_compare(b, HLO_GT, row_size, none), row_size, hlo_scalar(b, real, 1)));
+  hlo_t nonzero = either(b, hlo_compare(b, HLO_GT, row_size, none), row_size, hlo_scalar(b, real, 1));
+  hlo_t ratio = hlo_divide(b, col_size, nonzero);
   hlo_t stay = hlo_or_(b, hlo_compare(b, HLO_GE, diagonal, bound),
                        hlo_compare(b, HLO_GE, diagonal, hlo_multiply(b, bound, ratio)));
   here = hlo_compare(b, HLO_GE, size_of(b, entry(b, other, col_row)), hlo_multiply(b, alpha, row_size));
@@ -100,7 +101,8 @@ static void solve_block(hlo_builder_t* b, const ldl_t* d, hlo_t d11, hlo_t d21, 
 // whether k belongs to a block that began before it [batch, 1, 1].
 static void factor_step(hlo_builder_t* b, void* context, hlo_t k, hlo_t* values) {
   const ldl_t* d = context;
-  hlo_t w = values[0], rows = la_rows(b, w), cols = la_cols(b, w), sits_out = values[4], zero = hlo_scalar(b, w->dtype, 0);
+  hlo_t w = values[0], rows = la_rows(b, w), cols = la_cols(b, w), sits_out = values[4];
+  hlo_t zero = hlo_scalar(b, w->dtype, 0);
   hlo_t k1 = hlo_add(b, k, la_int(b, 1)), active = hlo_not_(b, sits_out);
   choice_t c = choose(b, w, k);
   hlo_t two = c.two, front = either(b, two, k1, k);
@@ -129,7 +131,8 @@ static void factor_step(hlo_builder_t* b, void* context, hlo_t k, hlo_t* values)
   hlo_t number = hlo_convert(b, hlo_add(b, c.pivot, la_int(b, 1)), TT_I32);
   hlo_t pivot = either(b, two, hlo_negate(b, number), number), place = la_rows(b, values[2]);
   hlo_t here = hlo_or_(b, hlo_compare(b, HLO_EQ, place, k), hlo_and_(b, two, hlo_compare(b, HLO_EQ, place, k1)));
-  hlo_t fresh = hlo_and_(b, hlo_and_(b, c.zero, active), hlo_compare(b, HLO_EQ, values[3], hlo_scalar_int(b, TT_I32, 0)));
+  hlo_t unset = hlo_compare(b, HLO_EQ, values[3], hlo_scalar_int(b, TT_I32, 0));
+  hlo_t fresh = hlo_and_(b, hlo_and_(b, c.zero, active), unset);
   values[0] = either(b, active, next, w);
   values[1] = either(b, active, packed, values[1]);
   values[2] = either(b, hlo_and_(b, active, here), pivot, values[2]);

@@ -74,8 +74,8 @@ static void lower_huber(tt_lower_t* l) {
   tt_ret(l, 0, reduced(b, hlo_select(b, hlo_compare(b, HLO_LE, z, delta), inner, outer), tt_int(l, 2)));
 }
 
-// Both have slope -outer, linear, +outer, with bounds at -|at| and +|at|. row.kind: 0 smooth l1 (inner x / at, outer 1),
-// 1 huber (inner x, outer at).
+// Both have slope -outer, linear, +outer, with bounds at -|at| and +|at|. row.kind: 0 smooth l1 (inner x / at,
+// outer 1), 1 huber (inner x, outer at).
 static void lower_l1_backward(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   bool huber = tt_row(l)->kind == 1;

@@ -132,11 +132,17 @@ static hlo_t cosh_real(hlo_builder_t* b, hlo_t x) {
 
 // (s cos y, c sin y); a real argument stays real even where s or c is infinite.
 static hlo_t hyperbolic_complex(hlo_builder_t* b, hlo_t z, bool is_sinh) {
-  hlo_t x = hlo_real(b, z), y = hlo_imag(b, z);
+  hlo_t x = hlo_real(b, z), y = hlo_imag(b, z), cos_y = hlo_cosine(b, y), sin_y = hlo_sine(b, y);
   hlo_t s = sinh_real(b, x), c = cosh_real(b, x);
-  hlo_t re = hlo_multiply(b, is_sinh ? s : c, hlo_cosine(b, y));
-  hlo_t im = hlo_multiply(b, is_sinh ? c : s, hlo_sine(b, y));
-  return hlo_complex(b, re, hlo_select(b, tt_cmp_num(b, HLO_EQ, y, 0), y, im));
+  hlo_t re = hlo_multiply(b, is_sinh ? s : c, cos_y), im = hlo_multiply(b, is_sinh ? c : s, sin_y);
+  // Far out s and c are exp(|x|)/2 but for a sign, and may overflow where the products do not: multiply in between.
+  hlo_t a = hlo_abs(b, x), half = hlo_exponential(b, tt_mul_num(b, a, 0.5)), low = tt_mul_num(b, half, 0.5);
+  hlo_t signed_low = tt_math_copysign(b, low, x);
+  hlo_t far_re = hlo_multiply(b, hlo_multiply(b, is_sinh ? signed_low : low, cos_y), half);
+  hlo_t far_im = hlo_multiply(b, hlo_multiply(b, is_sinh ? low : signed_low, sin_y), half);
+  hlo_t is_far = tt_cmp_num(b, HLO_GT, a, 22);
+  im = hlo_select(b, is_far, far_im, im);
+  return hlo_complex(b, hlo_select(b, is_far, far_re, re), hlo_select(b, tt_cmp_num(b, HLO_EQ, y, 0), y, im));
 }
 
 hlo_t tt_math_sinh(hlo_builder_t* b, hlo_t x) {

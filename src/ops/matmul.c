@@ -411,7 +411,7 @@ static const tt_op_row_t k_rows[] = {
     {.name = "linear_backward", .lower = lower_linear_backward},
     {.name = "_int_mm", .lower = lower_int_mm},
     {.name = "_scaled_mm", .lower = lower_scaled_mm},
-    {.name = "_grouped_mm", .lower = lower_grouped_mm},
+    {.name = "_grouped_mm", .lower = lower_grouped_mm, .flags = TT_OP_NO_META},  // the meta kernel refuses all but BF16
     {.name = "_trilinear", .lower = lower_trilinear, .flags = TT_OP_NO_META},
 };
 TT_OP_FAMILY(matmul, k_rows)

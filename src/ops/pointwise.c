@@ -24,7 +24,7 @@ typedef enum clamp_t { CLAMP_BOTH, CLAMP_MIN, CLAMP_MAX } clamp_t;
 static void lower_clamp(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   clamp_t kind = (clamp_t)tt_row(l)->kind;
-  tt_dtype_t dtype = tt_out_dtype(l, 0);
+  tt_dtype_t dtype = tt_common_dtype(l, kind == CLAMP_BOTH ? 3 : 2);
   int lo = kind == CLAMP_MAX ? -1 : 1, hi = kind == CLAMP_BOTH ? 2 : kind == CLAMP_MAX ? 1 : -1;
   hlo_t r = tt_in_as(l, 0, dtype);
   if (lo > 0 && tt_has(l, lo)) r = hlo_maximum(b, r, tt_operand(l, lo, dtype));
@@ -34,14 +34,14 @@ static void lower_clamp(tt_lower_t* l) {
 
 // ---------------------------------------------------------------- interpolation and fused products
 static void lower_lerp(tt_lower_t* l) {
-  tt_dtype_t dtype = tt_math_dtype(l, 0);
+  tt_dtype_t dtype = tt_opmath(tt_common_dtype(l, 3));
   tt_ret(l, 0, tt_math_lerp(tt_b(l), tt_in_as(l, 0, dtype), tt_in_as(l, 1, dtype), tt_operand(l, 2, dtype)));
 }
 
 // self + value * t1 * t2, or / t2.
 static void lower_addc(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
-  tt_dtype_t dtype = tt_math_dtype(l, 0);
+  tt_dtype_t dtype = tt_opmath(tt_common_dtype(l, 3));
   hlo_t self = tt_in_as(l, 0, dtype), t1 = tt_in_as(l, 1, dtype), t2 = tt_in_as(l, 2, dtype);
   if (tt_is_tensor(l, 3) || !tt_scalar_is_one(l, 3)) t1 = hlo_multiply(b, tt_operand(l, 3, dtype), t1);
   tt_ret(l, 0, hlo_add(b, self, hlo_binary(b, (hlo_binary_t)tt_row(l)->kind, t1, t2)));

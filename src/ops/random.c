@@ -2,8 +2,8 @@
 //
 // Depends on: ops/common.h.
 // Threads: as op.h (a lowering runs on one thread).
-// All draws are counter-based (tt_random_bits), so a program is the same for every state of the generator. Uniforms keep
-// as many bits as the result's significand holds, which is what makes the half-open range of PyTorch hold exactly.
+// All draws are counter-based (tt_random_bits), so a program is the same for every state of the generator. Uniforms
+// keep as many bits as the result's significand holds, which is what makes PyTorch's half-open range hold exactly.
 #include "ops/random.h"
 #include "ops/common.h"
 
@@ -150,31 +150,41 @@ static void lower_bernoulli(tt_lower_t* l) {
   tt_rand_shape_t s = tt_rand_shape(l);
   int arg = tt_row(l)->kind;
   hlo_t p = tt_operand(l, arg, s.math);
-  if (tt_is_tensor(l, arg)) {
-    hlo_t in_range = hlo_and_(b, hlo_compare(b, HLO_GE, p, hlo_scalar(b, s.math, 0)),
-                              hlo_compare(b, HLO_LE, p, hlo_scalar(b, s.math, 1)));
-    tt_check(l, hlo_not_(b, hlo_reduce_all(b, in_range, HLO_R_AND)), NULL, TT_INVALID_ARGUMENT,
-             "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  "
-             "If so, please report an enhancement request to PyTorch.)");
-  }
+  hlo_t in_range = hlo_and_(b, hlo_compare(b, HLO_GE, p, hlo_scalar(b, s.math, 0)),
+                            hlo_compare(b, HLO_LE, p, hlo_scalar(b, s.math, 1)));
+  tt_check(l, hlo_not_(b, hlo_reduce_all(b, in_range, HLO_R_AND)), NULL, TT_INVALID_ARGUMENT,
+           !tt_is_tensor(l, arg)
+               ? "bernoulli_ expects p to be in [0, 1]"
+               : "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  "
+                 "If so, please report an enhancement request to PyTorch.)");
   hlo_t u = draw_unit(l, &s, tt_mantissa_bits(s.math));
   tt_ret(l, 0, hlo_convert(b, hlo_compare(b, HLO_LT, u, p), s.dtype));
 }
 
 // ---------------------------------------------------------------- closed-form continuous distributions
+// PyTorch's meta kernels look at these scalars, but only when a signature is new; a later value is checked here.
+static hlo_t positive_scalar(tt_lower_t* l, int arg, tt_dtype_t math, const char* message) {
+  hlo_builder_t* b = tt_b(l);
+  hlo_t x = tt_scalar(l, arg, math);
+  tt_check(l, hlo_not_(b, hlo_compare(b, HLO_GT, x, hlo_scalar(b, math, 0))), NULL, TT_INVALID_ARGUMENT, message);
+  return x;
+}
+
 static void lower_exponential(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   tt_rand_shape_t s = tt_rand_shape(l);
   hlo_t e = hlo_negate(b, hlo_log(b, unit_log(b, draw(l, &s), s.math)));
   // Never zero: callers divide by it (multinomial).
   e = hlo_maximum(b, e, hlo_scalar(b, s.math, inv_pow2(tt_mantissa_bits(s.math) + 1)));
-  tt_ret(l, 0, hlo_divide(b, e, tt_scalar(l, 1, s.math)));
+  tt_ret(l, 0, hlo_divide(b, e, positive_scalar(l, 1, s.math, "exponential_ expects lambda > 0.0")));
 }
 
 static void lower_geometric(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   tt_rand_shape_t s = tt_rand_shape(l);
-  hlo_t p = tt_scalar(l, 1, s.math);
+  hlo_t p = positive_scalar(l, 1, s.math, "geometric_ expects p to be in (0, 1)");
+  tt_check(l, hlo_compare(b, HLO_GE, p, hlo_scalar(b, s.math, 1)), NULL, TT_INVALID_ARGUMENT,
+           "geometric_ expects p to be in (0, 1)");
   hlo_t log_q = hlo_log_plus_one(b, hlo_negate(b, p));
   hlo_t k = hlo_ceil(b, hlo_divide(b, hlo_log(b, unit_log(b, draw(l, &s), s.math)), log_q));
   k = hlo_maximum(b, k, hlo_scalar(b, s.math, 1));
@@ -187,14 +197,14 @@ static void lower_cauchy(tt_lower_t* l) {
   hlo_t u = tt_bits_unit_open(b, draw(l, &s), s.math);
   hlo_t angle = hlo_multiply(b, hlo_subtract(b, u, hlo_scalar(b, s.math, 0.5)),
                              hlo_scalar(b, s.math, 3.14159265358979323846));
-  hlo_t v = hlo_multiply(b, hlo_tan(b, angle), tt_scalar(l, 2, s.math));
+  hlo_t v = hlo_multiply(b, hlo_tan(b, angle), positive_scalar(l, 2, s.math, "cauchy_ expects sigma > 0.0"));
   tt_ret(l, 0, hlo_add(b, v, tt_scalar(l, 1, s.math)));
 }
 
 static void lower_log_normal(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   tt_rand_shape_t s = tt_rand_shape(l);
-  hlo_t z = hlo_multiply(b, draw_normal(l, &s), tt_scalar(l, 2, s.math));
+  hlo_t z = hlo_multiply(b, draw_normal(l, &s), positive_scalar(l, 2, s.math, "log_normal_ expects std > 0.0"));
   tt_ret(l, 0, hlo_exponential(b, hlo_add(b, z, tt_scalar(l, 1, s.math))));
 }
 
@@ -388,13 +398,13 @@ static const tt_op_row_t k_rows[] = {
     RC("normal.Tensor_Tensor", lower_normal, 0),
     R("normal.float_float", lower_normal, 0),
     RC("bernoulli", lower_bernoulli, 0),
-    R("bernoulli.p", lower_bernoulli, 1),
-    R("bernoulli_.float", lower_bernoulli, 1),
+    RC("bernoulli.p", lower_bernoulli, 1),
+    RC("bernoulli_.float", lower_bernoulli, 1),
     RC("bernoulli.Tensor", lower_bernoulli, 1),
-    R("exponential", lower_exponential, 0),
-    R("geometric", lower_geometric, 0),
-    R("cauchy", lower_cauchy, 0),
-    R("log_normal", lower_log_normal, 0),
+    RC("exponential", lower_exponential, 0),
+    RC("geometric", lower_geometric, 0),
+    RC("cauchy", lower_cauchy, 0),
+    RC("log_normal", lower_log_normal, 0),
     R("random", lower_random, 0),
     RI("random.from", 1, 2),
     RI("random.to", -1, 1),

@@ -23,7 +23,8 @@ static hlo_t loop_bits(hlo_builder_t* b, hlo_t* key, hlo_t like) {
 }
 
 // One attempt: a candidate and whether it is accepted.
-typedef void (*attempt_fn)(hlo_builder_t* b, const void* context, hlo_t* key, hlo_t* out_candidate, hlo_t* out_accepted);
+typedef void (*attempt_fn)(hlo_builder_t* b, const void* context, hlo_t* key, hlo_t* out_candidate,
+                           hlo_t* out_accepted);
 
 // Repeats |attempt| until every element marked in |active| has accepted; others keep |initial|.
 static hlo_t reject_loop(tt_lower_t* l, hlo_t initial, hlo_t active, attempt_fn attempt, const void* context) {

@@ -173,7 +173,8 @@ static hlo_t ndtri(hlo_builder_t* b, hlo_t p) {
   hlo_t upper = tt_cmp_num(b, HLO_GT, p, 0.5);
   hlo_t q = hlo_select(b, upper, hlo_subtract(b, tt_num(b, p, 1), p), p);
   hlo_t inside = hlo_clamp(b, tt_num(b, p, 0.125), p, tt_num(b, p, 0.875));
-  hlo_t centre = tt_mul_num(b, tt_math_erfinv(b, tt_mul_num(b, tt_add_num(b, inside, -0.5), 2)), 1.41421356237309504880);
+  hlo_t centre = tt_math_erfinv(b, tt_mul_num(b, tt_add_num(b, inside, -0.5), 2));
+  centre = tt_mul_num(b, centre, 1.41421356237309504880);
   hlo_t r = hlo_sqrt(b, tt_mul_num(b, hlo_log(b, at_most(b, q, 0.135)), -2)), z = over(b, 1, r);
   hlo_t series = pick(b, HLO_LE, r, 8, cheb(b, &k_ndtri_near, at_least(b, z, 0.125)),
                       cheb(b, &k_ndtri_far, at_most(b, z, 0.125)));
@@ -226,11 +227,43 @@ static void lower_logit_backward(tt_lower_t* l) {
 }
 
 // ---------------------------------------------------------------- zeta, polygamma
+// Terms (q + k)^-x below zero, summed one by one: the compiler's zeta is for positive q. |q| moves up to be positive.
+static hlo_t zeta_below_zero(hlo_builder_t* b, hlo_t x, hlo_t* q) {
+  hlo_t init[3] = {hlo_scalar(b, x->dtype, 0), *q, hlo_zeros_like(b, x)}, out[3];
+  hlo_t whole = hlo_compare(b, HLO_EQ, hlo_floor(b, x), x);
+  hlo_t steady = hlo_or_(b, hlo_not_(b, whole), hlo_compare(b, HLO_EQ, hlo_floor(b, *q), *q));
+  init[1] = hlo_select(b, steady, hlo_maximum(b, *q, tt_num(b, x, 1)), *q);  // others are poles, or not real
+  hlo_region_t* cond = hlo_region_begin(b);
+  hlo_t k = hlo_region_arg(b, cond, x->dtype, 0, NULL);
+  hlo_t low = tt_cmp_num(b, HLO_LT, hlo_region_arg(b, cond, x->dtype, x->rank, x->dims), 0);
+  (void)hlo_region_arg(b, cond, x->dtype, x->rank, x->dims);
+  hlo_t go = hlo_and_(b, tt_cmp_num(b, HLO_LT, k, 1e5), hlo_reduce_all(b, low, HLO_R_OR));
+  hlo_region_end(b, cond, 1, &go);
+  hlo_region_t* body = hlo_region_begin(b);
+  k = tt_add_num(b, hlo_region_arg(b, body, x->dtype, 0, NULL), 1);
+  hlo_t at = hlo_region_arg(b, body, x->dtype, x->rank, x->dims);
+  hlo_t sum = hlo_region_arg(b, body, x->dtype, x->rank, x->dims);
+  low = tt_cmp_num(b, HLO_LT, at, 0);
+  hlo_t term = hlo_power(b, at, hlo_negate(b, x));
+  hlo_t next[3] = {k, hlo_select(b, low, tt_add_num(b, at, 1), at), hlo_select(b, low, hlo_add(b, sum, term), sum)};
+  hlo_region_end(b, body, 3, next);
+  hlo_while(b, 3, init, cond, body, out);
+  *q = hlo_select(b, steady, *q, out[1]);
+  return hlo_select(b, steady, tt_num(b, x, 0), out[2]);
+}
+
+static hlo_t hurwitz(hlo_builder_t* b, hlo_t x, hlo_t q) {
+  hlo_t pole = hlo_and_(b, tt_cmp_num(b, HLO_LE, q, 0), hlo_compare(b, HLO_EQ, hlo_floor(b, q), q));
+  pole = hlo_and_(b, pole, tt_cmp_num(b, HLO_GE, x, 1));
+  hlo_t below = zeta_below_zero(b, x, &q);
+  return hlo_select(b, pole, tt_num(b, x, INFINITY), hlo_add(b, hlo_zeta(b, x, q), below));
+}
+
 static void lower_zeta(tt_lower_t* l) {
   tt_dtype_t math = tt_math_dtype(l, 0);
   hlo_t x = tt_operand(l, 0, math), q = tt_operand(l, 1, math);
   hlo_broadcast2(tt_b(l), &x, &q);
-  tt_ret(l, 0, hlo_zeta(tt_b(l), x, q));
+  tt_ret(l, 0, hurwitz(tt_b(l), x, q));
 }
 
 // Derivative of digamma; the reflection formula covers the left half.
@@ -253,7 +286,7 @@ static void lower_polygamma(tt_lower_t* l) {
     y = trigamma(b, x);
   } else {
     double factorial = exp(lgamma((double)n + 1));
-    y = hlo_zeta(b, hlo_full_like(b, x, (double)n + 1), x);
+    y = hurwitz(b, hlo_full_like(b, x, (double)n + 1), x);
     y = tt_mul_num(b, y, n % 2 == 0 ? -factorial : factorial);
   }
   tt_ret(l, 0, y);
@@ -262,7 +295,8 @@ static void lower_polygamma(tt_lower_t* l) {
 // ---------------------------------------------------------------- incomplete gamma
 // x^a exp(-x) / Gamma(a + 1); Stirling's form keeps the digits of a large |a|.
 static hlo_t gamma_front(hlo_builder_t* b, hlo_t a, hlo_t x) {
-  hlo_t small = hlo_subtract(b, hlo_subtract(b, hlo_multiply(b, a, hlo_log(b, x)), x), hlo_lgamma(b, tt_add_num(b, a, 1)));
+  hlo_t small = hlo_subtract(b, hlo_multiply(b, a, hlo_log(b, x)), x);
+  small = hlo_subtract(b, small, hlo_lgamma(b, tt_add_num(b, a, 1)));
   hlo_t big = at_least(b, a, 10), mu = hlo_divide(b, hlo_subtract(b, x, big), big), inv = over(b, 1, big);
   hlo_t s = square(b, inv);
   hlo_t tail = tt_add_num(b, hlo_multiply(b, s, tt_add_num(b, tt_mul_num(b, s, -1.0 / 1680), 1.0 / 1260)), -1.0 / 360);
@@ -365,10 +399,10 @@ static const tt_op_row_t k_rows[] = {
     U("special_erfcx", ERFCX), U("special_log_ndtr", LOG_NDTR), U("special_ndtri", NDTRI), U("special_entr", ENTR),
     {.name = "logit", .lower = lower_logit, .flags = TT_OP_POINTWISE},
     {.name = "logit_backward", .lower = lower_logit_backward, .flags = TT_OP_POINTWISE},
-    {.name = "special_zeta", .lower = lower_zeta, .flags = TT_OP_POINTWISE},
-    {.name = "special_zeta.other_scalar", .lower = lower_zeta, .flags = TT_OP_POINTWISE},
-    {.name = "special_zeta.self_scalar", .lower = lower_zeta, .flags = TT_OP_POINTWISE},
-    {.name = "polygamma", .lower = lower_polygamma, .flags = TT_OP_POINTWISE},
+    {.name = "special_zeta", .lower = lower_zeta},
+    {.name = "special_zeta.other_scalar", .lower = lower_zeta},
+    {.name = "special_zeta.self_scalar", .lower = lower_zeta},
+    {.name = "polygamma", .lower = lower_polygamma},
     {.name = "igamma", .lower = lower_igamma},
     {.name = "igammac", .lower = lower_igamma, .kind = 1},
 };

@@ -66,8 +66,9 @@ void tt_view_plan(int64_t total, int rank, const int64_t* sizes, const int64_t* 
 
 bool tt_view_is_contiguous(int rank, const int64_t* sizes, const int64_t* strides) {
   int64_t expect = 1;
-  for (int d = rank - 1; d >= 0; d--) {
+  for (int d = 0; d < rank; d++)
     if (sizes[d] == 0) return true;
+  for (int d = rank - 1; d >= 0; d--) {
     if (sizes[d] != 1 && strides[d] != expect) return false;
     expect *= sizes[d];
   }
@@ -142,7 +143,7 @@ hlo_t tt_view_reinterpret(hlo_builder_t* b, hlo_t v, tt_dtype_t dtype) {
   }
   if (tt_is_complex(dtype)) {
     hlo_t flat = tt_view_reinterpret(b, v, dtype == TT_C64 ? TT_F32 : TT_F64);
-    if (flat->dims[0] % 2) return hlo_fail(b, TT_INVALID_ARGUMENT, "the storage's bytes do not divide into %s", tt_dtype_name(dtype));
+    if (flat->dims[0] % 2) flat = hlo_slice_dim(b, flat, 0, 0, flat->dims[0] - 1, 1);
     const int64_t pair[2] = {flat->dims[0] / 2, 2}, count = pair[0];
     hlo_t pairs = hlo_reshape(b, flat, 2, pair);
     hlo_t re = hlo_reshape(b, hlo_slice_dim(b, pairs, 1, 0, 1, 1), 1, &count);

@@ -44,7 +44,7 @@ hlo_t tt_view_read(hlo_builder_t* b, hlo_t base, tt_dtype_t dtype, int rank, con
 // The storage's next value after writing |value| (dims = sizes) through the view; dims and dtype as |base|'s.
 hlo_t tt_view_write(hlo_builder_t* b, hlo_t base, hlo_t value, int rank, const int64_t* sizes, const int64_t* strides,
                     const tt_view_plan_t* plan, const hlo_t* digits);
-// Same bytes as another dtype; both 1-D. Fails when the bytes do not divide.
+// Same bytes as another dtype; both 1-D. A tail that is no whole element is left out.
 hlo_t tt_view_reinterpret(hlo_builder_t* b, hlo_t flat, tt_dtype_t dtype);
 
 #endif  // TT_OPS_VIEW_H_

@@ -54,16 +54,18 @@ static bool full_circle(const rt_entry_t* e) {
   if (length < RT_MIN_PERIOD) return false;
   // The region began like this, in this context: one round is complete.
   if (g_history.start >= RT_CONTEXT && past(g_history.start) == e && same_context(g_history.start, now, RT_CONTEXT)) return true;
-  // The region holds the loop's run-up: cut where a whole round, of any phase, has just been repeated once.
-  uint64_t longest = length / 2;
-  for (uint64_t period = RT_MIN_PERIOD; period <= longest; period++) {
-    if (past(now - period) != e || past(now - 1) != past(now - 1 - period)) continue;
-    if (same_context(now - period, now, period)) return true;
-  }
-  return false;
+  // The region holds the loop's run-up: cut where whole rounds, of any phase, have just been repeated once. The last time
+  // this entry was recorded proposes the period; short ones are taken several at a time.
+  if (!e->last_recorded) return false;
+  uint64_t period = now - (e->last_recorded - 1);
+  if (period < RT_MIN_PERIOD) period *= (RT_MIN_PERIOD + period - 1) / period;
+  return period <= length / 2 && past(now - period) == e && same_context(now - period, now, period);
 }
 
-static void remember(const rt_entry_t* e) { g_history.ring[g_history.n++ % HISTORY] = e; }
+static void remember(rt_entry_t* e) {
+  g_history.ring[g_history.n++ % HISTORY] = e;
+  e->last_recorded = g_history.n;
+}
 
 // ---------------------------------------------------------------- recording
 static rt_cell_t* pending_cell(const rt_layout_t* layout, int device) {

@@ -14,7 +14,7 @@
 #define TT_RUNTIME_DEFER_H_
 #include "runtime/entry.h"
 
-enum { RT_MAX_NODES = 4096, RT_CONTEXT = 12, RT_MIN_PERIOD = 24 };
+enum { RT_MAX_NODES = 4096, RT_CONTEXT = 12, RT_MIN_PERIOD = 256 };
 
 typedef enum rt_cut_t {
   RT_CUT_READ,      // the host needs a value

@@ -60,6 +60,7 @@ typedef struct rt_entry_t {
   uint64_t rng_drawn;
   rt_recipe_t* recipe;          // NULL: cannot be part of a larger program
   int n_slots;                  // storages taking part
+  uint64_t last_recorded;       // number of its last recording, counted from 1
 } rt_entry_t;
 
 // ---------------------------------------------------------------- packing (signature.c)

@@ -88,6 +88,10 @@ tt_status_t tt_graph_param(tt_graph_t* g, tt_dtype_t dtype, int rank, const int6
 }
 
 tt_status_t tt_graph_constant(tt_graph_t* g, tt_dtype_t dtype, int rank, const int64_t* dims, const void* data, int* out_id) {
+  int64_t n = 1;
+  for (int i = 0; i < rank; i++) n *= dims[i];
+  *out_id = -1;
+  if (!data && n) return tt_error(TT_INVALID_ARGUMENT, "a constant of %lld elements without data", (long long)n);
   return add_checked(g, hlo_array(g->b, dtype, rank, dims, data), out_id);
 }
 

@@ -56,6 +56,7 @@ static size_t number_bits(const number_t* v, tt_dtype_t dtype, unsigned char out
     case TT_F64: memcpy(out, &re, 8); break;
     case TT_F16: { uint16_t h = to_f16((float)re); memcpy(out, &h, 2); break; }
     case TT_BF16: { uint16_t h = to_bf16((float)re); memcpy(out, &h, 2); break; }
+    case TT_F8E5M2: case TT_F8E4M3FN: case TT_F8E5M2FNUZ: case TT_F8E4M3FNUZ: hlo_encode_float(dtype, re, out); break;
     case TT_C64: { float f[2] = {(float)re, (float)v->im}; memcpy(out, f, 8); break; }
     case TT_C128: { double d[2] = {re, v->im}; memcpy(out, d, 16); break; }
     default: memcpy(out, &i, n <= 8 ? n : 8); break;  // little endian: low bytes, as a C conversion keeps
@@ -94,6 +95,7 @@ size_t rt_host_scalar_bits(const void* data, tt_dtype_t from, tt_dtype_t to, uns
       n.re = h & 0x8000 ? -v : v;
       break;
     }
+    case TT_F8E5M2: case TT_F8E4M3FN: case TT_F8E5M2FNUZ: case TT_F8E4M3FNUZ: n.re = hlo_decode_float(from, data); break;
     case TT_C64: { float f[2]; memcpy(f, data, 8); n.re = (double)f[0]; n.im = (double)f[1]; break; }
     case TT_C128: { double d[2]; memcpy(d, data, 16); n.re = d[0]; n.im = d[1]; break; }
     case TT_BOOL: case TT_U8: { uint8_t u; memcpy(&u, data, 1); n.i = u; n.is_int = true; break; }

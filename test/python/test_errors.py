@@ -1,0 +1,136 @@
+"""Mistakes: the CPU's exception and words where the call is made, and what can only be known later at the next wait."""
+import pytest
+import torch
+import torch.nn.functional as F
+
+from common import DEV, raised
+
+MISTAKES = {
+    "broadcast": lambda d: torch.ones(3, device=d) + torch.ones(4, device=d),
+    "matmul": lambda d: torch.ones(2, 3, device=d) @ torch.ones(2, 3, device=d),
+    "mm_rank": lambda d: torch.mm(torch.ones(3, device=d), torch.ones(3, 3, device=d)),
+    "view": lambda d: torch.ones(6, device=d).view(4, 2),
+    "index": lambda d: torch.ones(3, device=d)[5],
+    "too_many_indices": lambda d: torch.ones(3, device=d)[0, 0],
+    "dim": lambda d: torch.ones(3, device=d).sum(2),
+    "cat": lambda d: torch.cat([torch.ones(2, 3, device=d), torch.ones(2, 4, device=d)]),
+    "stack": lambda d: torch.stack([torch.ones(2, device=d), torch.ones(3, device=d)]),
+    "in_place_dtype": lambda d: torch.ones(3, dtype=torch.int64, device=d).div_(2),
+    "in_place_shape": lambda d: torch.ones(3, device=d).add_(torch.ones(2, 3, device=d)),
+    "expanded_write": lambda d: torch.zeros(1, device=d).expand(3).add_(1),
+    "linear": lambda d: F.linear(torch.ones(2, 3, device=d), torch.ones(4, 5, device=d)),
+    "conv_channels": lambda d: F.conv2d(torch.ones(1, 3, 8, 8, device=d), torch.ones(4, 2, 3, 3, device=d)),
+    "conv_kernel": lambda d: F.conv2d(torch.ones(1, 3, 2, 2, device=d), torch.ones(4, 3, 5, 5, device=d)),
+    "embedding_dtype": lambda d: F.embedding(torch.ones(2, device=d), torch.ones(3, 4, device=d)),
+    "cross_entropy_shape": lambda d: F.cross_entropy(torch.ones(4, 3, device=d), torch.zeros(5, dtype=torch.int64, device=d)),
+    "mse_dtype": lambda d: torch.ones(3, device=d) @ torch.ones(3, device=d, dtype=torch.float64),
+    "mean_int": lambda d: torch.ones(3, dtype=torch.int64, device=d).mean(),
+    "bool_ambiguous": lambda d: bool(torch.ones(3, device=d)),
+    "item": lambda d: torch.ones(3, device=d).item(),
+    "int_pow": lambda d: torch.tensor([2], device=d) ** -1,
+    "sub_bool": lambda d: torch.ones(2, dtype=torch.bool, device=d) - torch.ones(2, dtype=torch.bool, device=d),
+    "gather_rank": lambda d: torch.ones(2, 3, device=d).gather(0, torch.zeros(2, dtype=torch.int64, device=d)),
+    "mask_shape": lambda d: torch.ones(3, device=d)[torch.ones(4, dtype=torch.bool, device=d)],
+    "empty_max": lambda d: torch.ones(0, device=d).max(),
+    "split": lambda d: torch.ones(5, device=d).split([2, 2]),
+    "chunk": lambda d: torch.ones(5, device=d).chunk(0),
+    "randint": lambda d: torch.randint(5, 5, (2,), device=d),
+    "arange": lambda d: torch.arange(0, 5, -1, device=d),
+    "topk": lambda d: torch.ones(3, device=d).topk(5),
+    "layer_norm": lambda d: F.layer_norm(torch.ones(2, 3, device=d), (4,)),
+    "batch_norm": lambda d: F.batch_norm(torch.ones(1, 3, device=d), None, None, training=True),
+    "dropout_p": lambda d: F.dropout(torch.ones(3, device=d), 1.5),
+    "inverse": lambda d: torch.linalg.inv(torch.ones(2, 3, device=d)),
+    "no_grad_backward": lambda d: torch.ones(3, device=d).sum().backward(),
+    "vector_backward": lambda d: torch.ones(3, device=d, requires_grad=True).mul(2).backward(),
+    "leaf_in_place": lambda d: torch.ones(3, device=d, requires_grad=True).mul_(2),
+    "reflect_pad": lambda d: F.pad(torch.ones(1, 1, 2, device=d), (3, 3), mode="reflect"),
+    "complex_compare": lambda d: torch.ones(2, dtype=torch.complex64, device=d) < 1,
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_usual_mistakes(name):
+    expected, actual = (raised(lambda: MISTAKES[name](d)) for d in ("cpu", DEV))
+    assert expected is not None
+    assert type(actual) is type(expected), (actual, expected)
+    # Where the words differ on purpose, they differ in the name of a device or of a kernel alone.
+    a, e = str(actual).split("\n")[0], str(expected).split("\n")[0]
+    assert a == e or a.replace("tpu", "cpu") == e, f"{a!r} != {e!r}"
+
+
+def test_two_devices():
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        torch.ones(3, device=DEV) + torch.ones(3)
+    with pytest.raises(RuntimeError, match="same device"):
+        F.linear(torch.ones(1, 3, device=DEV), torch.ones(2, 3))
+    assert (torch.ones(3, device=DEV) + torch.tensor(2.0)).sum().item() == 9  # a 0-d CPU tensor may join
+
+
+LATE = {
+    "index": lambda i: torch.ones(3, 2, device=DEV)[i],
+    "embedding": lambda i: F.embedding(i, torch.ones(3, 2, device=DEV)),
+    "gather": lambda i: torch.ones(3, device=DEV).gather(0, i),
+    "index_select": lambda i: torch.ones(3, 2, device=DEV).index_select(0, i),
+    "scatter": lambda i: torch.ones(3, device=DEV).scatter(0, i, 2.0),
+    "index_put": lambda i: torch.ones(3, device=DEV).index_put_((i,), torch.tensor(1.0, device=DEV)),
+    "index_add": lambda i: torch.ones(3, device=DEV).index_add(0, i, torch.ones(2, device=DEV)),
+    "take": lambda i: torch.ones(3, device=DEV).take(i),
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_index_out_of_range(name):
+    with pytest.raises(IndexError) as e:
+        LATE[name](torch.tensor([0, 9], device=DEV))
+        torch.tpu.synchronize()
+    assert "test_errors.py" in str(e.value) and "aten::" in str(e.value), str(e.value)
+    torch.tpu.synchronize()  # reported once
+    assert LATE[name](torch.tensor([0, 2], device=DEV)).isfinite().all().item()
+
+
+def test_target_out_of_range():
+    for f in (F.cross_entropy, F.nll_loss):
+        with pytest.raises(IndexError, match="test_errors.py"):
+            f(torch.zeros(2, 3, device=DEV), torch.tensor([0, 3], device=DEV))
+            torch.tpu.synchronize()
+
+
+def test_launch_blocking_raises_on_the_line():
+    with torch.tpu.set_eager_mode(torch.tpu.EagerMode.DEFER_NEVER_AND_LAUNCH_BLOCKING):
+        with pytest.raises(IndexError, match="test_errors.py"):
+            torch.ones(3, device=DEV)[torch.tensor([4], device=DEV)]
+
+
+def test_singular_matrix():
+    a, b = (raised(lambda: torch.linalg.inv(torch.zeros(2, 2, device=d)).cpu() if d == "cpu" else (torch.linalg.inv(torch.zeros(2, 2, device=d)), torch.tpu.synchronize()))
+            for d in ("cpu", DEV))
+    assert type(b) is type(a), (b, a)
+
+
+FALLBACK = """
+import warnings, torch
+from torch.library import Library
+lib = Library("mine", "DEF")
+lib.define("halve(Tensor x) -> Tensor")
+lib.impl("halve", lambda x: x / 2, "CPU")
+x = torch.full((3,), 4.0, device="tpu")
+with warnings.catch_warnings(record=True) as w:
+    warnings.simplefilter("always")
+    for _ in range(3):
+        y = torch.ops.mine.halve(x)
+print(y.device, y.tolist(), len([i for i in w if "halve" in str(i.message)]), torch.tpu.fallback_counts())
+torch.tpu.reset_fallback_counts()
+print(torch.tpu.fallback_counts())
+"""
+
+
+def test_fallback_warns_once_and_is_counted(python):
+    out = python(FALLBACK, TORCH_TPU_FALLBACK=None).splitlines()
+    assert out[0] == "tpu:0 [2.0, 2.0, 2.0] 1 {'mine::halve': 3}" and out[1] == "{}"
+
+
+def test_fallback_modes(python):
+    assert python(FALLBACK, TORCH_TPU_FALLBACK="off").splitlines()[0].endswith(" 0 {'mine::halve': 3}")
+    p = python(FALLBACK, check=False, TORCH_TPU_FALLBACK="error")
+    assert p.returncode != 0 and "mine::halve" in p.stderr and "TORCH_TPU_FALLBACK" in p.stderr
