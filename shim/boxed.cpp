@@ -422,11 +422,33 @@ void resize_outs(Overload& o, Call& call, tt_results_t* results) {
   }
 }
 
+// out= of an op whose result's size depends on values: the functional form, then a copy into what the caller gave.
+void out_through_functional(Overload& o, torch::jit::Stack* stack) {
+  at::AutoDispatchBelowADInplaceOrView below;
+  auto first = stack->end() - o.n_schema_args, outs = stack->end() - o.n_outs;
+  torch::jit::Stack inner(first, outs);
+  o.functional->callBoxed(&inner);
+  torch::jit::Stack given(outs, stack->end());
+  for (size_t i = 0; i < given.size() && i < inner.size(); i++) {
+    const at::Tensor &out = given[i].toTensor(), &result = inner[i].toTensor();
+    TORCH_CHECK(at::can_cast(result.scalar_type(), out.scalar_type()), "result type ", result.scalar_type(),
+                " can't be cast to the desired output type ", out.scalar_type());
+    at::native::resize_output(out, result.sizes());
+    out.copy_(result);
+  }
+  torch::jit::drop(*stack, static_cast<size_t>(o.n_schema_args));
+  for (auto& v : given) stack->push_back(std::move(v));
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------- the kernel
 void run(Overload& o, torch::jit::Stack* stack) {
   ensure_open();
+  if (C10_UNLIKELY(o.variant == TT_OUT) && o.functional.has_value() && o.sized_by_values) {
+    out_through_functional(o, stack);
+    return;
+  }
   Call call(o, stack);
   if (C10_UNLIKELY(o.is_view)) {
     TORCH_CHECK_NOT_IMPLEMENTED(false, o.name(), " is a view operation that the tpu device does not have");

@@ -268,9 +268,11 @@ Overload::Overload(const OperatorHandle& handle_in) : handle(handle_in) {
     return_length_of.push_back(kind_of(ret.real_type()) != Kind::Int ? -1 : ret.name() == "max_k" ? 1 : 0);
     return_is_list.push_back(kind_of(ret.real_type()) == Kind::Tensors);
   }
-  constexpr uint32_t host_operands = 1u << 5;  // TT_OP_HOST_OPERANDS of the op table
+  constexpr uint32_t data_dependent = 1u << 2, host_operands = 1u << 5;  // tt_op_flags_t of the op table
   for (int i = 0; i < tt_table_count(); i++) {
-    if (row == tt_table_name(i)) takes_host = (tt_table_flags(i) & host_operands) != 0;
+    if (row != tt_table_name(i)) continue;
+    takes_host = (tt_table_flags(i) & host_operands) != 0;
+    sized_by_values = (tt_table_flags(i) & data_dependent) != 0;
   }
   ok(tt_op_create(&desc, &op));
 }

@@ -70,6 +70,7 @@ typedef struct rt_tref_t {      // a tensor argument, in order of appearance
   int32_t first_digit;          // into digits
   uint8_t present_as;           // host: dtype it is given to the program as
   bool standard;                // the storage's value is exactly this tensor
+  bool written;                 // the operation writes through it
 } rt_tref_t;
 
 typedef struct rt_slot_t {      // a storage taking part, as it was when packed

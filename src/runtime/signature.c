@@ -98,7 +98,7 @@ static tt_status_t pack_tensor(rt_call_t* c, const tt_tensor_t* t, bool written,
   if (!grow(&c->trefs, c->n_trefs, &c->cap_trefs, sizeof *c->trefs))
     return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
   rt_tref_t* ref = &c->trefs[c->n_trefs++];
-  *ref = (rt_tref_t){.t = t, .slot = -1, .first_digit = c->n_digits};
+  *ref = (rt_tref_t){.t = t, .slot = -1, .first_digit = c->n_digits, .written = written};
   if (t->flags & TT_T_HOST) {
     if (t->rank != 0)
       return tt_error(TT_INVALID_ARGUMENT,
@@ -213,6 +213,42 @@ static void present_host_tensors(rt_call_t* c) {
     if (c->trefs[i].t->flags & TT_T_HOST) put8(c, c->trefs[i].present_as);
 }
 
+// ---------------------------------------------------------------- overlap
+static int64_t elements(const tt_tensor_t* t) {
+  int64_t n = 1;
+  for (int d = 0; d < t->rank; d++) n *= t->sizes[d];
+  return n;
+}
+
+// PyTorch's rule: two dense tensors over one storage that share memory without being the same elements in the same order.
+static bool partly_overlap(const tt_tensor_t* a, const tt_tensor_t* b) {
+  int64_t na = elements(a), nb = elements(b);
+  if (!na || !nb) return false;
+  if (!tt_view_is_dense(a->rank, a->sizes, a->strides, NULL) || !tt_view_is_dense(b->rank, b->sizes, b->strides, NULL)) return false;
+  int64_t sa = (int64_t)tt_dtype_size((tt_dtype_t)a->dtype), sb = (int64_t)tt_dtype_size((tt_dtype_t)b->dtype);
+  int64_t a0 = a->offset * sa, a1 = a0 + na * sa, b0 = b->offset * sb, b1 = b0 + nb * sb;
+  if (a0 == b0 && a1 == b1)
+    return a->rank != b->rank || (a->rank && memcmp(a->strides, b->strides, (size_t)a->rank * sizeof(int64_t)) != 0);
+  return a0 < b1 && b0 < a1;
+}
+
+// Writing through one tensor while reading another that shares part of its memory has no defined result. Offsets are
+// not in the signature, so this is asked at every call in which a storage appears twice.
+static tt_status_t refuse_overlap(const rt_call_t* c) {
+  enum { MAX_PAIRS_OF = 64 };  // lists of parameters in one flat buffer do not overlap and are too many to compare
+  if (c->op->desc.variant == TT_FUNCTIONAL || c->n_trefs <= c->n_slots || c->n_trefs > MAX_PAIRS_OF) return NULL;
+  for (int i = 0; i < c->n_trefs; i++) {
+    const rt_tref_t* w = &c->trefs[i];
+    if (!w->written || w->slot < 0) continue;
+    for (int j = 0; j < c->n_trefs; j++)
+      if (j != i && c->trefs[j].slot == w->slot && partly_overlap(w->t, c->trefs[j].t))
+        return tt_error(TT_INVALID_ARGUMENT,
+                        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+                        "memory location. Please clone() the tensor before performing the operation.");
+  }
+  return NULL;
+}
+
 tt_status_t rt_call_pack(rt_call_t* c, bool portable) {
   const tt_op_t* op = c->op;
   c->n_trefs = c->n_slots = c->n_digits = 0;
@@ -232,5 +268,6 @@ tt_status_t rt_call_pack(rt_call_t* c, bool portable) {
     if (status) return status;
   }
   present_host_tensors(c);
+  TT_TRY(refuse_overlap(c));
   return c->key.failed ? tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted") : NULL;
 }

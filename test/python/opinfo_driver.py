@@ -160,18 +160,17 @@ def _worker():
                     verdict = "loose"
         return verdict
 
-    fresh = []
-    for seed in (1, 42):  # 42: OpInfo's wrapper_set_seed
-        torch.manual_seed(seed)
-        fresh.append(torch.get_rng_state())
+    torch.manual_seed(1)
+    fresh = torch.get_rng_state()
 
     def is_random(op, sample):
-        """Did the CPU draw random numbers for this sample?"""
+        """Did the CPU draw random numbers for this sample? (OpInfo's seeding wrapper hides it: taken at its word.)"""
+        if "wrapper_set_seed" in getattr(getattr(op.op, "__code__", None), "co_names", ()):
+            return True
         torch.manual_seed(1)
         a, k = copies(sample, "cpu")
         op(*a, **k)
-        after = torch.get_rng_state()
-        return not any(torch.equal(after, state) for state in fresh)
+        return not torch.equal(torch.get_rng_state(), fresh)
 
     def run_forward(op, dtype, samples):
         worst, n = "ok", 0
