@@ -138,8 +138,8 @@ static void lower_triangle_indices(tt_lower_t* l) {
 
 // ---------------------------------------------------------------- rows
 #define ROW(text, fn, k) {.name = text, .lower = fn, .kind = k}
-// The length of a range follows from its ends, so that they are part of the signature.
-#define ARANGE(text, k, args) {.name = text, .lower = lower_arange, .kind = k, .fixed = args}
+// The length of a range is part of the signature, its ends are operands: a moving range does not recompile.
+#define ARANGE(text, k) {.name = text, .lower = lower_arange, .kind = k, .flags = TT_OP_SIZED_BY_SCALARS}
 #define SPACE(op, k)                                                              \
   ROW(op, lower_linspace, k), ROW(op ".Tensor_Tensor", lower_linspace, k),        \
       ROW(op ".Tensor_Scalar", lower_linspace, k), ROW(op ".Scalar_Tensor", lower_linspace, k)
@@ -152,8 +152,7 @@ static const tt_op_row_t k_rows[] = {
     ROW("new_empty_strided", lower_constant, 0),
     ROW("full", lower_full, 0), ROW("new_full", lower_full, 0), ROW("scalar_tensor", lower_scalar_tensor, 0),
     ROW("eye", lower_eye, 0), ROW("eye.m", lower_eye, 1),
-    ARANGE("arange", 0, TT_ARG(0)), ARANGE("arange.start", 1, TT_ARG(0) | TT_ARG(1)),
-    ARANGE("arange.start_step", 2, TT_ARG(0) | TT_ARG(1) | TT_ARG(2)),
+    ARANGE("arange", 0), ARANGE("arange.start", 1), ARANGE("arange.start_step", 2),
     SPACE("linspace", 0), SPACE("logspace", 1),
     ROW("tril_indices", lower_triangle_indices, 0), ROW("triu_indices", lower_triangle_indices, 1),
 };

@@ -267,6 +267,10 @@ tt_status_t rt_call_pack(rt_call_t* c, bool portable) {
     tt_status_t status = pack_value(c, &c->args[i], op->classes[i], op->desc.mutates[i], portable);
     if (status) return status;
   }
+  for (int i = 0; i < c->n_sized; i++) {
+    put32(c, (uint32_t)c->sized[i].rank);
+    put(c, c->sized[i].sizes, (size_t)c->sized[i].rank * 8);
+  }
   present_host_tensors(c);
   TT_TRY(refuse_overlap(c));
   return c->key.failed ? tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted") : NULL;
