@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 NAMES = ("add addmm amax argmax bmm cat clamp cumsum diagonal div embedding eq exp expand flip gather index_add index_put index_select log "
          "log_softmax logsumexp masked_fill masked_select matmul max.binary mean mul nn.functional.conv2d nn.functional.cross_entropy "
          "nn.functional.gelu nn.functional.layer_norm nn.functional.linear nn.functional.max_pool2d nn.functional.pad.constant "
@@ -11,6 +13,7 @@ NAMES = ("add addmm amax argmax bmm cat clamp cumsum diagonal div embedding eq e
          "sigmoid softmax sort stack sub sum tanh topk transpose tril unfold var where").split()
 
 
+@pytest.mark.slow
 def test_selection(tmp_path):
     here = os.path.dirname(os.path.abspath(__file__))
     out = tmp_path / "results.jsonl"
