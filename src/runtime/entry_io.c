@@ -65,7 +65,9 @@ static const rt_layout_t* get_layout(reader_t* r) {
   if (head[0] < 0 || head[0] >= TT_DTYPE_COUNT || head[1] < 0 || head[1] > TT_MAX_RANK) r->bad = true;
   if (r->bad || !head[0]) return NULL;
   get(r, dims, (size_t)head[1] * 8);
-  return r->bad ? NULL : rt_layout_get((tt_dtype_t)head[0], (int)head[1], dims);
+  const rt_layout_t* layout = r->bad ? NULL : rt_layout_get((tt_dtype_t)head[0], (int)head[1], dims);
+  if (!layout) r->bad = true;
+  return layout;
 }
 
 static void get_fresh(reader_t* r, rt_fresh_t* f) {
@@ -124,6 +126,11 @@ rt_entry_t* rt_entry_read(const void* data, size_t len) {
     get(&r, text, (size_t)n);
     e->messages[e->n_messages++] = (rt_message_t){(tt_code_t)part[0], text};
   }
+  for (int i = 0; i < e->n_fresh; i++)
+    if (e->fresh[i].output >= e->n_outputs || e->fresh[i].count_output >= e->n_outputs) r.bad = true;
+  for (int i = 0; i < e->n_writes; i++)
+    if (e->writes[i].output < 0 || e->writes[i].output >= e->n_outputs || e->writes[i].slot < 0) r.bad = true;
+  if (e->check_output >= e->n_outputs) r.bad = true;
   if (r.bad || r.left) {
     rt_entry_release(e);
     return NULL;

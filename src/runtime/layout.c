@@ -9,6 +9,10 @@ static tt_map_t g_layouts;
 static uint32_t g_next_id = 1;
 
 const rt_layout_t* rt_layout_get(tt_dtype_t dtype, int rank, const int64_t* dims) {
+  int64_t numel = 1, size_bytes;
+  for (int i = 0; i < rank; i++)
+    if (dims[i] < 0 || __builtin_mul_overflow(numel, dims[i], &numel)) return NULL;
+  if (__builtin_mul_overflow(numel, (int64_t)tt_dtype_size(dtype), &size_bytes)) return NULL;
   struct {
     int64_t dtype, rank, dims[TT_MAX_RANK];
   } key;
@@ -27,9 +31,8 @@ const rt_layout_t* rt_layout_get(tt_dtype_t dtype, int rank, const int64_t* dims
   layout->id = g_next_id++;
   layout->dtype = dtype;
   layout->rank = rank;
-  layout->numel = 1;
-  for (int i = 0; i < rank; i++) layout->numel *= dims[i];
-  layout->size_bytes = layout->numel * (int64_t)tt_dtype_size(dtype);
+  layout->numel = numel;
+  layout->size_bytes = size_bytes;
   if (rank) memcpy(layout->dims, dims, dims_bytes);
   void* key_copy = block + sizeof(rt_layout_t) + dims_bytes;
   memcpy(key_copy, &key, len);

@@ -25,7 +25,7 @@ typedef struct rt_layout_t {
   int64_t size_bytes;
   int64_t dims[];
 } rt_layout_t;
-// The one layout of this dtype and dims; NULL when memory is out. Layouts live as long as the process.
+// The one layout of this dtype and dims; NULL when memory is out, or when no memory could hold it. Layouts live as long as the process.
 const rt_layout_t* rt_layout_get(tt_dtype_t dtype, int rank, const int64_t* dims);
 
 // ---------------------------------------------------------------- cells

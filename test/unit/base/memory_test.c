@@ -221,7 +221,7 @@ static void test_map_out_of_memory(void** state) {
   g_fail_after = 0;
   assert_false(tt_map_put(&m, 1, "a", 1, &m));
   int n = 0;
-  static char keys[200][4];
+  static char keys[200][12];
   for (; n < 200; n++) {
     snprintf(keys[n], sizeof keys[n], "%d", n);
     g_fail_after = n ? 0 : -1;  // the table may not grow any more
