@@ -481,23 +481,26 @@ def _as_mode(mode) -> EagerMode:
 
 
 def eager_mode() -> EagerMode:
-    """The mode of this thread."""
+    """The mode in force."""
     return EagerMode(_C.mode_get())
 
 
 class set_eager_mode(contextlib.ContextDecorator):
-    """Sets the mode of this thread: as a call for good, as a context manager for a while."""
+    """Sets the mode: as a call for good, as a context manager for a while.
+
+    The mode is the process's, not the thread's: autograd runs half of a training step on threads of its own.
+    """
 
     def __init__(self, mode: Union[EagerMode, str, int]):
         mode = _as_mode(mode)
         self._before = _C.mode_get()
-        _C.mode_set(mode.value)
+        _C.mode_set_default(mode.value)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exc: Any):
-        _C.mode_set(self._before)
+        _C.mode_set_default(self._before)
         return False
 
 
