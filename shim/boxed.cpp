@@ -280,6 +280,24 @@ static void keep_error(Call& call) {
   }
 }
 
+// Real backends give convolutions the memory format of their input or weight; the meta kernel, which asks for none of
+// the real devices, gives rows.
+static void keep_channels_last(const Call& call, torch::jit::Stack* results) {
+  const Overload& o = call.overload;
+  if (o.row.find("convolution") == std::string::npos) return;
+  int input = o.row.find("backward") != std::string::npos ? 1 : 0;
+  if (o.n_schema_args < input + 2 || !call.arg(input).isTensor() || !call.arg(input + 1).isTensor()) return;
+  c10::MemoryFormat format = call.arg(input).toTensor().suggest_memory_format();
+  if (format == c10::MemoryFormat::Contiguous) format = call.arg(input + 1).toTensor().suggest_memory_format();
+  if (format != c10::MemoryFormat::ChannelsLast && format != c10::MemoryFormat::ChannelsLast3d) return;
+  int64_t rank = format == c10::MemoryFormat::ChannelsLast ? 4 : 5;
+  for (auto v = results->end() - static_cast<int64_t>(o.returns.size()); v != results->end(); ++v) {
+    if (v->isTensor() && v->toTensor().defined() && v->toTensor().dim() == rank) {
+      v->toTensor().unsafeGetTensorImpl()->empty_tensor_restride(format);
+    }
+  }
+}
+
 tt_status_t infer(void* p, const tt_op_t*, void* sink) {
   Call& call = *static_cast<Call*>(p);
   const Overload& o = call.overload;
@@ -304,6 +322,7 @@ tt_status_t infer(void* p, const tt_op_t*, void* sink) {
       for (const auto& v : outs) push_meta_value(sink, v);
       return nullptr;
     }
+    keep_channels_last(call, &stack);
     for (size_t i = 0; i < o.returns.size(); i++) {
       if (o.returns[i] == kFresh) push_meta_value(sink, stack[stack.size() - o.returns.size() + i]);
     }
