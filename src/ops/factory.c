@@ -139,7 +139,7 @@ static void lower_triangle_indices(tt_lower_t* l) {
 // ---------------------------------------------------------------- rows
 #define ROW(text, fn, k) {.name = text, .lower = fn, .kind = k}
 // The length of a range is part of the signature, its ends are operands: a moving range does not recompile.
-#define ARANGE(text, k) {.name = text, .lower = lower_arange, .kind = k, .flags = TT_OP_SIZED_BY_SCALARS}
+#define ARANGE(text, k) {.name = text, .lower = lower_arange, .kind = k, .flags = TT_OP_META_EVERY_CALL}
 #define SPACE(op, k)                                                              \
   ROW(op, lower_linspace, k), ROW(op ".Tensor_Tensor", lower_linspace, k),        \
       ROW(op ".Tensor_Scalar", lower_linspace, k), ROW(op ".Scalar_Tensor", lower_linspace, k)

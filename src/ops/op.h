@@ -31,7 +31,7 @@ typedef enum tt_op_flags_t {
   TT_OP_DATA_DEPENDENT = 1 << 2,  // result size depends on values: uses tt_ret_sized, PyTorch's meta kernel is not asked
   TT_OP_CHECKS = 1 << 3,          // may call tt_check
   TT_OP_NO_META = 1 << 4,         // PyTorch has no meta kernel: results' types are taken from the lowering
-  TT_OP_SIZED_BY_SCALARS = 1 << 6,  // its result's size depends on run-time scalars: asked of the meta kernel at every call
+  TT_OP_META_EVERY_CALL = 1 << 6,  // run-time scalars decide its result's size or whether it raises: PyTorch's meta kernel is asked at every call
   TT_OP_HOST_OPERANDS = 1 << 5,   // accepts CPU tensors of any rank among its tensor arguments (fused optimizers' steps)
 } tt_op_flags_t;
 

@@ -101,7 +101,10 @@ static void uniform_result(tt_lower_t* l, const tt_rand_shape_t* s, hlo_t from, 
 
 static void lower_uniform(tt_lower_t* l) {
   tt_rand_shape_t s = tt_rand_shape(l);
-  uniform_result(l, &s, tt_scalar(l, 1, s.math), tt_scalar(l, 2, s.math));
+  hlo_t from = tt_scalar(l, 1, s.math), to = tt_scalar(l, 2, s.math);
+  tt_check(l, hlo_compare(tt_b(l), HLO_GT, from, to), NULL, TT_INVALID_ARGUMENT,
+           "uniform_ expects to return a [from, to) range, but found from > to");
+  uniform_result(l, &s, from, to);
 }
 
 static void lower_rand(tt_lower_t* l) {
@@ -262,6 +265,8 @@ static void lower_random_between(tt_lower_t* l) {
   if (tt_has(l, high)) {
     to = tt_is_tensor(l, high) ? hlo_convert(tt_b(l), tt_in(l, high), TT_I64) : tt_scalar(l, high, TT_I64);
     if (to->rank > 0) to = hlo_reshape(tt_b(l), to, 0, NULL);
+    tt_check(l, hlo_compare(tt_b(l), HLO_GE, from, to), NULL, TT_INVALID_ARGUMENT,
+             "random_ expects 'from' to be less than 'to'");
   }
   random_between(l, from, to);
 }
@@ -377,12 +382,17 @@ static void lower_multinomial(tt_lower_t* l) {
 
 // ---------------------------------------------------------------- rows
 #define R(name_, fn, kind_) {.name = name_, .lower = fn, .kind = kind_, .flags = TT_OP_RANDOM}
+// Distributions whose parameters PyTorch checks: a cached signature must not let a bad one through.
+#define RM(name_, fn, kind_) {.name = name_, .lower = fn, .kind = kind_, .flags = TT_OP_RANDOM | TT_OP_META_EVERY_CALL}
+#define RCM(name_, fn, kind_) \
+  {.name = name_, .lower = fn, .kind = kind_, .flags = TT_OP_RANDOM | TT_OP_CHECKS | TT_OP_META_EVERY_CALL}
 #define RC(name_, fn, kind_) {.name = name_, .lower = fn, .kind = kind_, .flags = TT_OP_RANDOM | TT_OP_CHECKS}
 #define RI(name_, low, high)                                                                   \
-  {.name = name_, .lower = lower_random_between, .kind = BOUNDS(low, high), .flags = TT_OP_RANDOM, \
+  {.name = name_, .lower = lower_random_between, .kind = BOUNDS(low, high), \
+   .flags = TT_OP_RANDOM | TT_OP_CHECKS | TT_OP_META_EVERY_CALL,                                   \
    .runtime = ((low) < 0 ? 0u : TT_ARG((low) < 0 ? 0 : (low))) | TT_ARG(high)}
 static const tt_op_row_t k_rows[] = {
-    R("uniform", lower_uniform, 0),
+    RCM("uniform", lower_uniform, 0),
     R("rand", lower_rand, 0),
     R("rand.generator", lower_rand, 0),
     R("rand_like", lower_rand, 0),
@@ -391,20 +401,20 @@ static const tt_op_row_t k_rows[] = {
     R("randn.generator", lower_randn, 0),
     R("randn_like", lower_randn, 0),
     R("randn_like.generator", lower_randn, 0),
-    R("normal_functional", lower_normal, 1),
-    R("normal_", lower_normal, 1),
+    RM("normal_functional", lower_normal, 1),
+    RM("normal_", lower_normal, 1),
     RC("normal.Tensor_float", lower_normal, 0),
     RC("normal.float_Tensor", lower_normal, 0),
     RC("normal.Tensor_Tensor", lower_normal, 0),
     R("normal.float_float", lower_normal, 0),
     RC("bernoulli", lower_bernoulli, 0),
-    RC("bernoulli.p", lower_bernoulli, 1),
-    RC("bernoulli_.float", lower_bernoulli, 1),
+    RCM("bernoulli.p", lower_bernoulli, 1),
+    RCM("bernoulli_.float", lower_bernoulli, 1),
     RC("bernoulli.Tensor", lower_bernoulli, 1),
-    RC("exponential", lower_exponential, 0),
-    RC("geometric", lower_geometric, 0),
-    RC("cauchy", lower_cauchy, 0),
-    RC("log_normal", lower_log_normal, 0),
+    RCM("exponential", lower_exponential, 0),
+    RCM("geometric", lower_geometric, 0),
+    RCM("cauchy", lower_cauchy, 0),
+    RCM("log_normal", lower_log_normal, 0),
     R("random", lower_random, 0),
     RI("random.from", 1, 2),
     RI("random.to", -1, 1),

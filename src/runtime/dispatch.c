@@ -69,7 +69,7 @@ typedef struct scratch_t {
   int64_t* keep;
   bool* owned;
   size_t cap;
-  rt_metas_t sized;        // SIZED_BY_SCALARS: what the meta kernel says of this call
+  rt_metas_t sized;        // META_EVERY_CALL: what the meta kernel says of this call
 } scratch_t;
 // A dispatch inside a callback of another (meta kernels never come here, traces may) needs scratch of its own.
 enum { MAX_NESTING = 8 };
@@ -412,7 +412,7 @@ static tt_status_t dispatch(scratch_t* s, const tt_op_t* op, int device, const t
   c->device = device;
   c->args = args;
   c->n_sized = 0;
-  if (op->row && (op->row->flags & TT_OP_SIZED_BY_SCALARS) && g_rt.frontend.infer && !op->internal) {
+  if (op->row && (op->row->flags & TT_OP_META_EVERY_CALL) && g_rt.frontend.infer && !op->internal) {
     s->sized.n = 0;
     TT_TRY(g_rt.frontend.infer(call_ctx, op, &s->sized));
     c->sized = s->sized.items;

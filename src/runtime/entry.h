@@ -91,7 +91,7 @@ typedef struct rt_call_t {      // scratch of one dispatch; thread-local, reused
   int64_t* digits;
   int n_digits, cap_digits;
   uint64_t stamp;
-  const tt_meta_t* sized;       // metadata that belongs to the signature (SIZED_BY_SCALARS), or NULL
+  const tt_meta_t* sized;       // metadata that belongs to the signature (META_EVERY_CALL), or NULL
   int n_sized;
 } rt_call_t;
 
