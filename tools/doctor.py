@@ -35,9 +35,11 @@ def main():
     line("plugin used", f"{used.path} ({used.source})")
     line("devices", torch.tpu.device_count())
     print(torch.zeros(2, device="tpu").add(1).cpu().tolist(), "computed on", torch.tpu.get_device_name(0))
+    from torch_tpu import _C
+
     for what in ("platform", "platform_version", "api_version", "stablehlo_version", "environment"):
         try:
-            value = torch.tpu.runtime_info(what)
+            value = _C.runtime_info(what)
         except Exception as e:
             value = f"({e})"
         line(what, str(value).replace("\n", " "))
