@@ -190,12 +190,7 @@ PYBIND11_MODULE(_C, m) {
     return out;
   });
   m.def("has_row", [](const std::string& name) { return tt_table_has(name.c_str()); });
-  m.def("row_flags", [](const std::string& name) {
-    for (int i = 0; i < tt_table_count(); i++) {
-      if (name == tt_table_name(i)) return static_cast<int>(tt_table_flags(i));
-    }
-    return -1;
-  });
+  m.def("row_flags", [](const std::string& name) { return tt_table_flags(name.c_str()); });
   m.def("relate", &row_relation);
   m.def("fallback_counts", &fallback_counts);
   m.def("reset_fallback_counts", [] {

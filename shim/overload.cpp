@@ -269,11 +269,9 @@ Overload::Overload(const OperatorHandle& handle_in) : handle(handle_in) {
     return_is_list.push_back(kind_of(ret.real_type()) == Kind::Tensors);
   }
   constexpr uint32_t data_dependent = 1u << 2, host_operands = 1u << 5;  // tt_op_flags_t of the op table
-  for (int i = 0; i < tt_table_count(); i++) {
-    if (row != tt_table_name(i)) continue;
-    takes_host = (tt_table_flags(i) & host_operands) != 0;
-    sized_by_values = (tt_table_flags(i) & data_dependent) != 0;
-  }
+  uint32_t flags = tt_table_flags(row.c_str());
+  takes_host = (flags & host_operands) != 0;
+  sized_by_values = (flags & data_dependent) != 0;
   ok(tt_op_create(&desc, &op));
 }
 

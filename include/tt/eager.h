@@ -145,8 +145,8 @@ TT_API bool tt_op_has_row(const tt_op_t* op);
 TT_API const char* tt_op_name(const tt_op_t* op);
 TT_API int tt_table_count(void);                 // the op table, for the front end's registration
 TT_API const char* tt_table_name(int i);         // "add.Tensor"
-TT_API uint32_t tt_table_flags(int i);           // tt_op_flags_t of src/ops/op.h
 TT_API bool tt_table_has(const char* name);
+TT_API uint32_t tt_table_flags(const char* name);  // tt_op_flags_t of src/ops/op.h; 0 without a row
 
 // Metadata of one result.
 typedef struct tt_meta_t {

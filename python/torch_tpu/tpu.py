@@ -108,22 +108,9 @@ def _maybe_exchange_device(index: int) -> int:
     return _exchange_device(index)
 
 
-class device:
-    """Context manager that makes a device current. ``None`` or -1 changes nothing."""
-
-    def __init__(self, device: Any):
-        self.idx = _get_device_index(device, optional=True)
-        self.prev_idx = -1
-
-    def __enter__(self):
-        self.prev_idx = _exchange_device(self.idx)
-
-    def __exit__(self, *exc: Any):
-        self.idx = _maybe_exchange_device(self.prev_idx)
-        return False
-
-
 class _DeviceGuard:
+    """Makes the device of this index current for a while; -1 changes nothing."""
+
     def __init__(self, index: int):
         self.idx = index
         self.prev_idx = -1
@@ -134,6 +121,13 @@ class _DeviceGuard:
     def __exit__(self, *exc: Any):
         self.idx = _maybe_exchange_device(self.prev_idx)
         return False
+
+
+class device(_DeviceGuard):
+    """Context manager that makes a device current. ``None`` or -1 changes nothing."""
+
+    def __init__(self, device: Any):
+        super().__init__(_get_device_index(device, optional=True))
 
 
 class device_of(device):

@@ -40,4 +40,17 @@ char* tt_strdup(const char* s) {
   return p;
 }
 
+bool tt_grow(void* array, int used, int* cap, size_t size_bytes) {
+  if (used < *cap) return true;
+  int bigger = *cap ? *cap * 2 : 64;
+  while (bigger <= used) bigger *= 2;
+  void* items;
+  memcpy(&items, array, sizeof items);  // any object pointer has this representation here; a cast would alias
+  void* p = tt_realloc(items, (size_t)bigger * size_bytes);
+  if (!p) return false;
+  memcpy(array, &p, sizeof p);
+  *cap = bigger;
+  return true;
+}
+
 uint64_t tt_alloc_count(void) { return atomic_load_explicit(&g_count, memory_order_relaxed); }

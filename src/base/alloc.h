@@ -21,6 +21,10 @@ TT_API void* tt_realloc(void* old, size_t size_bytes);
 TT_API void tt_free(void* p);
 TT_API char* tt_strdup(const char* s);
 
+// Makes room for one more than |used| elements of |size_bytes| in the array at |*(T**)array|, doubling. False when memory is
+// out (array unchanged).
+bool tt_grow(void* array, int used, int* cap, size_t size_bytes);
+
 // Number of tt_malloc/tt_calloc/tt_realloc calls of this process so far: what a steady training step must not move.
 TT_API uint64_t tt_alloc_count(void);
 

@@ -64,6 +64,14 @@ void tt_view_plan(int64_t total, int rank, const int64_t* sizes, const int64_t* 
   p->start[0] = offset;
 }
 
+void tt_view_row_major(int rank, const int64_t* sizes, int64_t* out_strides) {
+  int64_t stride = 1;
+  for (int d = rank - 1; d >= 0; d--) {
+    out_strides[d] = stride;
+    stride *= sizes[d] > 1 ? sizes[d] : 1;
+  }
+}
+
 bool tt_view_is_contiguous(int rank, const int64_t* sizes, const int64_t* strides) {
   int64_t expect = 1;
   for (int d = 0; d < rank; d++)

@@ -34,6 +34,7 @@ void tt_view_plan(int64_t total, int rank, const int64_t* sizes, const int64_t* 
 // True when (sizes, strides) fill a block without holes or overlap; |out_perm| (may be NULL) receives the dims in memory
 // order, size-1 dims in their place.
 bool tt_view_is_dense(int rank, const int64_t* sizes, const int64_t* strides, int8_t* out_perm);
+void tt_view_row_major(int rank, const int64_t* sizes, int64_t* out_strides);  // PyTorch's contiguous strides
 bool tt_view_is_contiguous(int rank, const int64_t* sizes, const int64_t* strides);
 // True when two elements of the view may share memory (a stride of 0 with size > 1 included).
 bool tt_view_overlaps(int rank, const int64_t* sizes, const int64_t* strides);

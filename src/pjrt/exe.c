@@ -70,13 +70,7 @@ static tt_status_t compile_once(tt_client_t* client, const PJRT_Program* program
 tt_status_t tt_exe_compile(tt_client_t* client, const char* text, size_t text_len, const tt_compile_options_t* options,
                            tt_exe_t** out_exe) {
   *out_exe = NULL;
-  PJRT_Program program = {
-      .struct_size = PJRT_Program_STRUCT_SIZE,
-      .code = (char*)text,  // in this use it is only read
-      .code_size = text_len,
-      .format = "mlir",
-      .format_size = 4,
-  };
+  PJRT_Program program = tt_mlir_program(text, text_len);
   const char* overrides = options ? options->overrides : NULL;
   PJRT_LoadedExecutable* loaded = NULL;
   tt_status_t status = compile_once(client, &program, options, &loaded);

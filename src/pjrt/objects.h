@@ -100,4 +100,10 @@ typedef struct tt_named_values_t {
 tt_status_t tt_named_values_parse(const char* text, tt_named_values_t* out);  // |text| may be NULL
 void tt_named_values_deinit(tt_named_values_t* values);
 
+// MLIR text as PJRT takes it; |text| is borrowed, and only read.
+static inline PJRT_Program tt_mlir_program(const char* text, size_t text_len) {
+  return (PJRT_Program){.struct_size = PJRT_Program_STRUCT_SIZE, .code = (char*)text, .code_size = text_len,
+                        .format = "mlir", .format_size = 4};
+}
+
 #endif  // TT_PJRT_OBJECTS_H_

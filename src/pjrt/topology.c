@@ -53,13 +53,7 @@ static tt_status_t compile_once(tt_topology_t* topology, const PJRT_Program* pro
 
 static tt_status_t compile(tt_topology_t* topology, const char* text, size_t text_len, const char* overrides,
                            PJRT_Executable** out_executable) {
-  PJRT_Program program = {
-      .struct_size = PJRT_Program_STRUCT_SIZE,
-      .code = (char*)text,  // in this use it is only read
-      .code_size = text_len,
-      .format = "mlir",
-      .format_size = 4,
-  };
+  PJRT_Program program = tt_mlir_program(text, text_len);
   tt_status_t status = compile_once(topology, &program, overrides, out_executable);
   for (int i = 0; status && i < TT_MAX_UNKNOWN_FLAGS; i++) {
     if (!tt_unknown_flags_learn(&topology->plugin->unknown_flags, status, overrides)) break;

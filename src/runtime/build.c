@@ -26,13 +26,7 @@ typedef struct build_t {
 
 bool tt_metas_push(void* sink, const tt_meta_t* meta) {
   rt_metas_t* m = sink;
-  if (m->n == m->cap) {
-    int cap = m->cap ? m->cap * 2 : 8;
-    tt_meta_t* p = tt_realloc(m->items, (size_t)cap * sizeof *p);
-    if (!p) return false;
-    m->items = p;
-    m->cap = cap;
-  }
+  if (!tt_grow(&m->items, m->n, &m->cap, sizeof *m->items)) return false;
   m->items[m->n++] = *meta;
   return true;
 }
@@ -199,12 +193,8 @@ static tt_status_t fresh_result(build_t* w, int i, rt_fresh_t* f) {
     if (v) {
       f->meta.rank = v->rank;
       f->meta.dtype = v->dtype;
-      int64_t stride = 1;
-      for (int d = v->rank - 1; d >= 0; d--) {
-        f->meta.sizes[d] = v->dims[d];
-        f->meta.strides[d] = stride;
-        stride *= v->dims[d] > 1 ? v->dims[d] : 1;
-      }
+      for (int d = 0; d < v->rank; d++) f->meta.sizes[d] = v->dims[d];
+      tt_view_row_major(v->rank, f->meta.sizes, f->meta.strides);
     }
   }
   if (!v || !f->meta.defined) {
@@ -372,10 +362,15 @@ static tt_status_t infer(build_t* w, void* call_ctx, bool* out_resize) {
   *out_resize = false;
   if (op->row && (op->row->flags & (TT_OP_NO_META | TT_OP_DATA_DEPENDENT))) return NULL;
   if (op->internal || !g_rt.frontend.infer) return NULL;
-  rt_lock();
-  RT_COUNT(metas, 1);
-  rt_unlock();
-  TT_TRY(g_rt.frontend.infer(call_ctx, op, w->metas));
+  if (op->row && (op->row->flags & TT_OP_META_EVERY_CALL)) {  // asked already: part of the signature
+    for (int i = 0; i < w->call->n_sized; i++)
+      if (!tt_metas_push(w->metas, &w->call->sized[i])) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  } else {
+    rt_lock();
+    RT_COUNT(metas, 1);
+    rt_unlock();
+    TT_TRY(g_rt.frontend.infer(call_ctx, op, w->metas));
+  }
   if (op->desc.variant != TT_OUT) return NULL;
   int k = 0;
   for (int i = op->desc.n_args - op->desc.n_outs; i < op->desc.n_args; i++) {

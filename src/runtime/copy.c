@@ -19,12 +19,6 @@ static tt_status_t bind(tt_op_t* op) {
   return NULL;
 }
 
-static int64_t numel(const tt_tensor_t* t) {
-  int64_t n = 1;
-  for (int d = 0; d < t->rank; d++) n *= t->sizes[d];
-  return n;
-}
-
 // Under the lock: the storage's value is exactly |t|, row-major.
 static bool holds_dense(const tt_tensor_t* t) {
   const rt_cell_t* cell = t->storage ? t->storage->cell : NULL;
@@ -79,7 +73,7 @@ tt_status_t rt_dense_cell(const tt_tensor_t* t, rt_cell_t** out_cell) {
   tt_status_t status = *out_cell ? settle(out_cell) : NULL;
   rt_unlock();
   if (*out_cell || status) return status;
-  if (numel(t) == 0)  // programs take a buffer even where there is nothing in it
+  if (rt_numel(t) == 0)  // programs take a buffer even where there is nothing in it
     return upload(t->storage ? t->storage->device : t->device, (tt_dtype_t)t->dtype, t->rank, t->sizes, t, out_cell);
   tt_storage_t* dense = NULL;
   TT_TRY(rt_make_dense(t, &dense));
@@ -93,7 +87,7 @@ tt_status_t rt_dense_cell(const tt_tensor_t* t, rt_cell_t** out_cell) {
 }
 
 tt_status_t tt_copy_to_host(const tt_tensor_t* src, void* out_data) {
-  if (numel(src) == 0) return NULL;
+  if (rt_numel(src) == 0) return NULL;
   if (!src->storage) return tt_error(TT_INTERNAL, "a tensor with elements has no storage");
   TT_TRY(rt_check_device(src->storage->device));
   rt_cell_t* cell;
@@ -115,16 +109,8 @@ tt_status_t tt_copy_to_host(const tt_tensor_t* src, void* out_data) {
 
 // True when writing all of |t| replaces the storage's whole value, in row-major order.
 static bool covers_storage(const tt_tensor_t* t) {
-  return t->offset == 0 && (size_t)numel(t) * tt_dtype_size((tt_dtype_t)t->dtype) == t->storage->nbytes &&
+  return t->offset == 0 && (size_t)rt_numel(t) * tt_dtype_size((tt_dtype_t)t->dtype) == t->storage->nbytes &&
          tt_view_is_contiguous(t->rank, t->sizes, t->strides);
-}
-
-static void row_major(int rank, const int64_t* sizes, int64_t* strides) {
-  int64_t stride = 1;
-  for (int d = rank - 1; d >= 0; d--) {
-    strides[d] = stride;
-    stride *= sizes[d] > 1 ? sizes[d] : 1;
-  }
 }
 
 static tt_status_t dispatch_copy(const tt_tensor_t* dst, const tt_tensor_t* src) {
@@ -150,7 +136,7 @@ static tt_status_t write_cell(const tt_tensor_t* dst, rt_cell_t* cell, tt_dtype_
   rt_unlock();
   if (!temp) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
   int64_t strides[TT_MAX_RANK];
-  row_major(rank, sizes, strides);
+  tt_view_row_major(rank, sizes, strides);
   tt_tensor_t src = {.storage = temp, .sizes = sizes, .strides = strides, .rank = rank, .dtype = (uint8_t)dtype,
                      .device = (int16_t)dst->storage->device};
   tt_status_t status = dispatch_copy(dst, &src);
@@ -159,7 +145,7 @@ static tt_status_t write_cell(const tt_tensor_t* dst, rt_cell_t* cell, tt_dtype_
 }
 
 tt_status_t tt_copy_from_host(const tt_tensor_t* dst, const void* data, tt_dtype_t dtype) {
-  if (numel(dst) == 0) return NULL;
+  if (rt_numel(dst) == 0) return NULL;
   TT_TRY(rt_check_device(dst->storage->device));
   rt_cell_t* cell;
   TT_TRY(upload(dst->storage->device, dtype, dst->rank, dst->sizes, data, &cell));
@@ -167,7 +153,7 @@ tt_status_t tt_copy_from_host(const tt_tensor_t* dst, const void* data, tt_dtype
 }
 
 tt_status_t tt_copy_device(const tt_tensor_t* dst, const tt_tensor_t* src) {
-  if (numel(dst) == 0 || numel(src) == 0) return NULL;
+  if (rt_numel(dst) == 0 || rt_numel(src) == 0) return NULL;
   TT_TRY(rt_check_device(dst->storage->device));
   int from = src->storage->device, to = dst->storage->device;
   if (from == to) {

@@ -16,25 +16,13 @@ static struct {
 
 bool rt_defer_pending(void) { return g_region.n_nodes > 0; }
 
-static bool grow(void* items, int n, int* cap, size_t size) {
-  if (n < *cap) return true;
-  int bigger = *cap ? *cap * 2 : 256;
-  while (bigger <= n) bigger *= 2;
-  void** array = items;
-  void* p = tt_realloc(*array, (size_t)bigger * size);
-  if (!p) return false;
-  *array = p;
-  *cap = bigger;
-  return true;
-}
-
 static bool room_for(rt_region_t* r, const rt_entry_t* e) {
-  return grow(&r->nodes, r->n_nodes + 1, &r->cap_nodes, sizeof *r->nodes) &&
-         grow(&r->refs, r->n_refs + e->n_slots, &r->cap_refs, sizeof *r->refs) &&
-         grow(&r->wires, r->n_refs + e->n_slots, &r->cap_wires, sizeof *r->wires) &&
-         grow(&r->external, r->n_external + e->n_slots, &r->cap_external, sizeof *r->external) &&
-         grow(&r->bits, r->n_bits + e->n_operands, &r->cap_bits, sizeof *r->bits) &&
-         grow(&r->outs, r->n_outs + e->n_outputs, &r->cap_outs, sizeof *r->outs);
+  return tt_grow(&r->nodes, r->n_nodes + 1, &r->cap_nodes, sizeof *r->nodes) &&
+         tt_grow(&r->refs, r->n_refs + e->n_slots, &r->cap_refs, sizeof *r->refs) &&
+         tt_grow(&r->wires, r->n_refs + e->n_slots, &r->cap_wires, sizeof *r->wires) &&
+         tt_grow(&r->external, r->n_external + e->n_slots, &r->cap_external, sizeof *r->external) &&
+         tt_grow(&r->bits, r->n_bits + e->n_operands, &r->cap_bits, sizeof *r->bits) &&
+         tt_grow(&r->outs, r->n_outs + e->n_outputs, &r->cap_outs, sizeof *r->outs);
 }
 
 // ---------------------------------------------------------------- where to cut
@@ -84,14 +72,7 @@ static tt_status_t operand_bits(const rt_call_t* c, rt_entry_t* e, const tt_oper
       rt_host_scalar_bits(t->host_data, (tt_dtype_t)t->dtype, (tt_dtype_t)o->dtype, out->data);
       return NULL;
     }
-    case TT_OPERAND_RNG: {
-      tt_rng_t* rng = rt_call_generator(c);
-      uint64_t state[2];
-      tt_rng_get(rng, &state[0], &state[1]);
-      memcpy(out->data, state, 16);
-      tt_rng_set(rng, state[0], state[1] + e->rng_drawn);
-      return NULL;
-    }
+    case TT_OPERAND_RNG: rt_rng_draw(rt_call_generator(c), e->rng_drawn, out->data); return NULL;
     default: return tt_error(TT_INTERNAL, "operand of kind %d in a recorded operation", o->kind);
   }
 }
@@ -112,7 +93,7 @@ static int64_t put_wire(rt_region_t* r, rt_cell_t* cell) {
   return wire;
 }
 
-bool rt_defer_record(rt_call_t* c, rt_entry_t* e, tt_results_t* results, tt_status_t* out_status) {
+bool rt_defer_record(rt_call_t* c, rt_entry_t* e, const char* where, tt_results_t* results, tt_status_t* out_status) {
   *out_status = NULL;
   if (!e->recipe) return false;
   for (int i = 0; i < e->n_fresh; i++)
@@ -142,9 +123,7 @@ bool rt_defer_record(rt_call_t* c, rt_entry_t* e, tt_results_t* results, tt_stat
     if (e->operands[i].kind != TT_OPERAND_BASE) status = operand_bits(c, e, &e->operands[i], &r->bits[r->n_bits++]);
   for (int i = 0; i < e->n_outputs; i++) r->outs[r->n_outs + i] = NULL;
   r->n_outs += e->n_outputs;
-  if (e->check_output >= 0 && g_rt.frontend.where) {
-    char where[160] = "";
-    g_rt.frontend.where(where, sizeof where);
+  if (e->check_output >= 0) {
     node->where = (int32_t)r->text.len;
     tt_strbuf_append(&r->text, where, strlen(where) + 1);
   }
@@ -194,9 +173,8 @@ static tt_status_t node_operand(const rt_region_t* r, const rt_node_t* n, const 
   }
   const rt_bits_t* bits = &r->bits[n->first_bits + (*next_bits)++];
   if (o->kind == TT_OPERAND_RNG) {
-    const int64_t two = 2;
     *out_owned = true;
-    return tt_pbuf_from_host(g_rt.client, r->device, TT_U64, 1, &two, bits->data, TT_HOST_COPY, NULL, NULL, out);
+    return rt_rng_upload(r->device, bits->data, out);
   }
   return rt_scalar_buffer(r->device, o->kind == TT_OPERAND_DIGIT ? TT_I64 : (tt_dtype_t)o->dtype, bits->data, out, out_owned);
 }
@@ -219,9 +197,9 @@ static tt_status_t run_node(rt_region_t* r, rt_node_t* n) {
   rt_entry_t* e = n->entry;
   if (!e->exe) return NULL;
   int total = e->n_operands + e->n_outputs + 1;
-  if (!grow(&g_scratch.buffers, total, &g_scratch.cap_buffers, sizeof(void*)) ||
-      !grow(&g_scratch.owned, total, &g_scratch.cap_owned, sizeof(bool)) ||
-      !grow(&g_scratch.keep, total, &g_scratch.cap_keep, sizeof(int64_t)))
+  if (!tt_grow(&g_scratch.buffers, total, &g_scratch.cap_buffers, sizeof(void*)) ||
+      !tt_grow(&g_scratch.owned, total, &g_scratch.cap_owned, sizeof(bool)) ||
+      !tt_grow(&g_scratch.keep, total, &g_scratch.cap_keep, sizeof(int64_t)))
     return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
   rt_scalar_begin();
   tt_status_t status = NULL;

@@ -58,7 +58,9 @@ typedef struct rt_region_t {
 } rt_region_t;
 
 // Records the packed call as entry |e|; results as in tt_dispatch. False: it cannot be recorded (run it strictly).
-bool rt_defer_record(rt_call_t* call, rt_entry_t* e, tt_results_t* results, tt_status_t* out_status);
+// |where|: the user's line, for entries with checks; "" otherwise (asked before: the front end is never called under the
+// lock).
+bool rt_defer_record(rt_call_t* call, rt_entry_t* e, const char* where, tt_results_t* results, tt_status_t* out_status);
 // Runs everything recorded. The lock is held; it is not given up.
 TT_MUST_USE tt_status_t rt_defer_flush(rt_cut_t why);
 bool rt_defer_pending(void);

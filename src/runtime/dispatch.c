@@ -40,8 +40,11 @@ bool tt_op_has_row(const tt_op_t* op) { return op->row != NULL; }
 const char* tt_op_name(const tt_op_t* op) { return op->desc.name; }
 int tt_table_count(void) { return tt_op_count(); }
 const char* tt_table_name(int i) { return tt_op_at(i)->name; }
-uint32_t tt_table_flags(int i) { return tt_op_at(i)->flags; }
 bool tt_table_has(const char* name) { return tt_op_find(name) != NULL; }
+uint32_t tt_table_flags(const char* name) {
+  const tt_op_row_t* row = tt_op_find(name);
+  return row ? row->flags : 0;
+}
 
 // ---------------------------------------------------------------- results
 void tt_results_free(tt_results_t* r) {
@@ -50,14 +53,7 @@ void tt_results_free(tt_results_t* r) {
 }
 
 tt_result_t* rt_results_add(tt_results_t* r) {
-  if (r->n == r->cap) {
-    int cap = r->cap ? r->cap * 2 : 8;
-    tt_result_t* p = tt_realloc(r->items, (size_t)cap * sizeof *p);
-    if (!p) return NULL;
-    r->items = p;
-    r->cap = cap;
-  }
-  return &r->items[r->n++];
+  return tt_grow(&r->items, r->n, &r->cap, sizeof *r->items) ? &r->items[r->n++] : NULL;
 }
 
 // ---------------------------------------------------------------- thread-local scratch
@@ -70,6 +66,8 @@ typedef struct scratch_t {
   bool* owned;
   size_t cap;
   rt_metas_t sized;        // META_EVERY_CALL: what the meta kernel says of this call
+  char where[160];         // the user's line, once asked for
+  bool has_where;
 } scratch_t;
 // A dispatch inside a callback of another (meta kernels never come here, traces may) needs scratch of its own.
 enum { MAX_NESTING = 8 };
@@ -130,13 +128,10 @@ static tt_status_t fill_operand(const rt_call_t* c, const rt_entry_t* e, const t
       return rt_scalar_buffer(c->device, (tt_dtype_t)o->dtype, bits, out, out_owned);
     }
     case TT_OPERAND_RNG: {
-      tt_rng_t* rng = rt_call_generator(c);
-      uint64_t state[2];
-      tt_rng_get(rng, &state[0], &state[1]);
-      tt_rng_set(rng, state[0], state[1] + e->rng_drawn);
-      const int64_t two = 2;
+      unsigned char state[16];
+      rt_rng_draw(rt_call_generator(c), e->rng_drawn, state);
       *out_owned = true;
-      return tt_pbuf_from_host(g_rt.client, c->device, TT_U64, 1, &two, state, TT_HOST_COPY, NULL, NULL, out);
+      return rt_rng_upload(c->device, state, out);
     }
     default: return tt_error(TT_INTERNAL, "%s: operand of kind %d", e->op_name, o->kind);
   }
@@ -237,6 +232,14 @@ static void describe_call(const rt_call_t* c, char* out, size_t size) {
   if (used < size) snprintf(out + used, size - used, ")");
 }
 
+// The user's line of this call. No lock held: the front end may want Python's.
+static void ask_where(scratch_t* s) {
+  if (s->has_where) return;
+  s->where[0] = 0;
+  if (g_rt.frontend.where) g_rt.frontend.where(s->where, sizeof s->where);
+  s->has_where = true;
+}
+
 // Holds the lock on entry, not on return.
 static tt_status_t run_entry(scratch_t* s, rt_entry_t* e, tt_results_t* results) {
   int first = results->n;
@@ -245,7 +248,7 @@ static tt_status_t run_entry(scratch_t* s, rt_entry_t* e, tt_results_t* results)
   s->last = e;
   tt_status_t status = NULL;
   if (tt_mode_get() == TT_MODE_DEFER) {
-    if (rt_defer_record(&s->call, e, results, &status)) {
+    if (rt_defer_record(&s->call, e, s->where, results, &status)) {
       rt_unlock();
       if (status) drop_results(results, first);
       return status;
@@ -266,9 +269,8 @@ static tt_status_t run_entry(scratch_t* s, rt_entry_t* e, tt_results_t* results)
   }
   status = read_counts(s, e, results, first);
   if (e->check_output >= 0) {
-    char where[160] = "";
-    if (g_rt.frontend.where) g_rt.frontend.where(where, sizeof where);
-    tt_status_t pushed = rt_checks_push(s->buffers[e->n_operands + e->check_output], e, where);
+    ask_where(s);
+    tt_status_t pushed = rt_checks_push(s->buffers[e->n_operands + e->check_output], e, s->where);
     if (status) tt_status_free(pushed);
     else status = pushed;
   }
@@ -412,13 +414,15 @@ static tt_status_t dispatch(scratch_t* s, const tt_op_t* op, int device, const t
   c->device = device;
   c->args = args;
   c->n_sized = 0;
+  s->has_where = false;
+  s->where[0] = 0;
   if (op->row && (op->row->flags & TT_OP_META_EVERY_CALL) && g_rt.frontend.infer && !op->internal) {
     s->sized.n = 0;
     TT_TRY(g_rt.frontend.infer(call_ctx, op, &s->sized));
     c->sized = s->sized.items;
     c->n_sized = s->sized.n;
   }
-  for (int attempt = 0; attempt < 4; attempt++) {
+  for (int attempt = 0; attempt < 5; attempt++) {
     rt_lock();
     tt_status_t status = rt_call_pack(c, false);
     if (status) {
@@ -434,7 +438,10 @@ static tt_status_t dispatch(scratch_t* s, const tt_op_t* op, int device, const t
         rt_unlock();
         return tt_error(TT_DECLINED, "%s is not in the op table and has no decomposition that is", op->desc.name);
       }
-      return run_entry(s, e, results);
+      if (e->check_output < 0 || s->has_where || tt_mode_get() != TT_MODE_DEFER) return run_entry(s, e, results);
+      rt_unlock();  // a recorded check carries its line, which is asked for without the lock
+      ask_where(s);
+      continue;
     }
     rt_unlock();
     TT_TRY(resolve_miss(s, call_ctx, results, &e));

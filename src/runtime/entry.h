@@ -97,7 +97,6 @@ typedef struct rt_call_t {      // scratch of one dispatch; thread-local, reused
 
 // Fills |call| from its op and args. |portable|: layouts by content instead of id (the disk key).
 TT_MUST_USE tt_status_t rt_call_pack(rt_call_t* call, bool portable);
-void rt_call_free(rt_call_t* call);
 tt_rng_t* rt_call_generator(const rt_call_t* call);                            // the call's, or the device's default
 void rt_operand_scalar_bits(const rt_call_t* call, const tt_operand_t* operand, unsigned char out[16]);
 tt_result_t* rt_results_add(tt_results_t* results);                            // NULL: memory is out

@@ -401,10 +401,8 @@ tt_status_t rt_fused_run(const rt_fused_t* f, rt_region_t* r) {
       f->buffers[filled] = r->external[s->index]->buffer;
       if (!f->buffers[filled]) status = tt_error(TT_FAILED_PRECONDITION, "a value this depends on could not be computed");
     } else if (s->is_rng) {
-      const int64_t two = 2;
       f->owned[filled] = true;
-      status = tt_pbuf_from_host(g_rt.client, r->device, TT_U64, 1, &two, r->bits[s->index].data, TT_HOST_COPY, NULL, NULL,
-                                 &f->buffers[filled]);
+      status = rt_rng_upload(r->device, r->bits[s->index].data, &f->buffers[filled]);
     } else {
       status = rt_scalar_buffer(r->device, (tt_dtype_t)s->dtype, r->bits[s->index].data, &f->buffers[filled], &f->owned[filled]);
     }

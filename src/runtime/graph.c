@@ -32,13 +32,7 @@ struct tt_program_t {
 };
 
 static int add_value(tt_graph_t* g, hlo_t v) {
-  if (g->n_values == g->cap_values) {
-    int cap = g->cap_values ? g->cap_values * 2 : 64;
-    hlo_t* p = tt_realloc(g->values, (size_t)cap * sizeof *p);
-    if (!p) return -1;
-    g->values = p;
-    g->cap_values = cap;
-  }
+  if (!tt_grow(&g->values, g->n_values, &g->cap_values, sizeof *g->values)) return -1;
   g->values[g->n_values] = v;
   return g->n_values++;
 }
@@ -182,14 +176,6 @@ tt_status_t tt_graph_output_strides(tt_graph_t* g, int i, int rank, const int64_
 }
 
 // ---------------------------------------------------------------- compiling
-static void row_major(tt_meta_t* m) {
-  int64_t stride = 1;
-  for (int d = m->rank - 1; d >= 0; d--) {
-    m->strides[d] = stride;
-    stride *= m->sizes[d] > 1 ? m->sizes[d] : 1;
-  }
-}
-
 // Fills entry->fresh and gives the program's results in memory order.
 static tt_status_t plan_outputs(tt_graph_t* g, rt_entry_t* e, hlo_t* results, int* aliases) {
   e->fresh = tt_calloc((size_t)g->n_outputs + 1, sizeof *e->fresh);
@@ -201,7 +187,7 @@ static tt_status_t plan_outputs(tt_graph_t* g, rt_entry_t* e, hlo_t* results, in
     f->meta = (tt_meta_t){.rank = v->rank, .dtype = v->dtype, .defined = true};
     f->output = f->count_output = -1;
     if (v->rank) memcpy(f->meta.sizes, v->dims, (size_t)v->rank * sizeof(int64_t));
-    if (g->strides[i][0] == -1) row_major(&f->meta);
+    if (g->strides[i][0] == -1) tt_view_row_major(f->meta.rank, f->meta.sizes, f->meta.strides);
     else memcpy(f->meta.strides, g->strides[i], sizeof f->meta.strides);
     if (hlo_numel(v) == 0) continue;
     int8_t perm[TT_MAX_RANK];
@@ -341,12 +327,9 @@ typedef struct run_t {
 
 // Under the lock. The generator's state as a buffer, advanced.
 static tt_status_t rng_operand(const run_t* r, tt_rng_t* rng, tt_pbuf_t** out) {
-  if (!rng) rng = tt_rng_default(r->p->device);
-  uint64_t state[2];
-  tt_rng_get(rng, &state[0], &state[1]);
-  tt_rng_set(rng, state[0], state[1] + r->p->entry->rng_drawn);
-  const int64_t two = 2;
-  return tt_pbuf_from_host(g_rt.client, r->p->device, TT_U64, 1, &two, state, TT_HOST_COPY, NULL, NULL, out);
+  unsigned char state[16];
+  rt_rng_draw(rng ? rng : tt_rng_default(r->p->device), r->p->entry->rng_drawn, state);
+  return rt_rng_upload(r->p->device, state, out);
 }
 
 static tt_status_t execute(run_t* r, tt_rng_t* rng) {

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "base/alloc.h"
 #include "runtime/runtime.h"
 
@@ -22,6 +24,17 @@ void tt_rng_set(tt_rng_t* rng, uint64_t seed, uint64_t offset) {
 void tt_rng_get(const tt_rng_t* rng, uint64_t* out_seed, uint64_t* out_offset) {
   *out_seed = rng->seed;
   *out_offset = rng->offset;
+}
+
+void rt_rng_draw(tt_rng_t* rng, uint64_t blocks, unsigned char out_state[16]) {
+  memcpy(out_state, &rng->seed, 8);
+  memcpy(out_state + 8, &rng->offset, 8);
+  rng->offset += blocks;
+}
+
+tt_status_t rt_rng_upload(int device, const unsigned char state[16], tt_pbuf_t** out_buffer) {
+  static const int64_t k_two = 2;
+  return tt_pbuf_from_host(g_rt.client, device, TT_U64, 1, &k_two, state, TT_HOST_COPY, NULL, NULL, out_buffer);
 }
 
 tt_rng_t* tt_rng_default(int device) { return device >= 0 && device < g_rt.n_devices ? g_rt.devices[device].rng : NULL; }

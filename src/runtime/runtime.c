@@ -189,12 +189,13 @@ static const char* const k_counter_names[] = {
 #define X(name) #name,
     RT_COUNTERS(X)
 #undef X
-    "allocs", NULL};
+    "allocs", "disk_rejects", NULL};
 
-const char* tt_counter_name(int i) { return i >= 0 && i <= RT_COUNTER_COUNT ? k_counter_names[i] : NULL; }
+const char* tt_counter_name(int i) { return i >= 0 && i <= RT_COUNTER_COUNT + 1 ? k_counter_names[i] : NULL; }
 
 int64_t tt_counter(const char* name) {
   if (!strcmp(name, "allocs")) return (int64_t)tt_alloc_count();
+  if (!strcmp(name, "disk_rejects")) return rt_disk_rejects();
   for (int i = 0; i < RT_COUNTER_COUNT; i++)
     if (!strcmp(name, k_counter_names[i])) {
       rt_lock();

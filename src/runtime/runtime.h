@@ -64,7 +64,7 @@ tt_storage_t* rt_storage_wrap(int device, size_t nbytes, rt_cell_t* cell);
 // ---------------------------------------------------------------- counters
 #define RT_COUNTERS(X)                                                                                                    \
   X(executions) X(compiles) X(lowerings) X(metas) X(traces) X(disk_hits) X(disk_writes) X(h2d) X(d2h) X(h2d_bytes)          \
-  X(d2h_bytes) X(syncs) X(signature_misses) X(signature_hits) X(scalar_uploads) X(donations) X(failed_checks) X(disk_rejects)       \
+  X(d2h_bytes) X(syncs) X(signature_misses) X(signature_hits) X(scalar_uploads) X(donations) X(failed_checks)      \
   X(recorded) X(regions_fused) X(regions_unfused) X(fused_compiles) X(fused_failures) X(cuts_read) X(cuts_sync) X(cuts_op) X(cuts_period)      \
   X(cuts_limit) X(cuts_device) X(cuts_mode)
 typedef enum rt_counter_t {
@@ -112,6 +112,12 @@ void rt_unlock(void);
 // One line to the log, when TORCH_TPU_VERBOSE is set.
 void rt_log(const char* format, ...) TT_PRINTF(1, 2);
 
+static inline int64_t rt_numel(const tt_tensor_t* t) {
+  int64_t n = 1;
+  for (int d = 0; d < t->rank; d++) n *= t->sizes[d];
+  return n;
+}
+
 // Fails when the runtime is not open, the process is a fork of the opener, or |device| does not exist.
 TT_MUST_USE tt_status_t rt_check_device(int device);
 // Turns a plugin's out-of-memory into ours with the report of the largest live storages. Takes and returns |status|.
@@ -127,7 +133,11 @@ TT_MUST_USE tt_status_t rt_scalar_buffer(int device, tt_dtype_t dtype, const voi
 size_t rt_scalar_bits(const tt_value_t* v, tt_dtype_t dtype, unsigned char out[16]);
 // Converts one host element.
 size_t rt_host_scalar_bits(const void* data, tt_dtype_t from, tt_dtype_t to, unsigned char out[16]);
-void rt_scalar_cache_clear(void);
+
+// ---------------------------------------------------------------- random numbers (rng.c)
+// The state {seed, offset} a program draws from; the generator moves on by |blocks|.
+void rt_rng_draw(tt_rng_t* rng, uint64_t blocks, unsigned char out_state[16]);
+TT_MUST_USE tt_status_t rt_rng_upload(int device, const unsigned char state[16], tt_pbuf_t** out_buffer);  // as u64[2]
 
 // ---------------------------------------------------------------- pending checks (checks.c)
 // Takes |flag|; retains |entry|. May have to wait for older checks: their failure is returned.

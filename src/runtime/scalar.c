@@ -157,11 +157,3 @@ tt_status_t rt_scalar_buffer(int device, tt_dtype_t dtype, const void* bits, tt_
   victim->used = ++g_clock;
   return NULL;
 }
-
-void rt_scalar_cache_clear(void) {
-  for (int i = 0; i < SETS; i++)
-    for (int k = 0; k < WAYS; k++) {
-      tt_pbuf_free(g_rt.client, g_slots[i][k].buffer);
-      memset(&g_slots[i][k], 0, sizeof(slot_t));
-    }
-}

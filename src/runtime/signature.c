@@ -9,25 +9,6 @@ int64_t rt_slot_elements(const rt_slot_t* s, tt_dtype_t dtype) {
   return bytes / (int64_t)tt_dtype_size(dtype);
 }
 
-void rt_call_free(rt_call_t* c) {
-  tt_strbuf_deinit(&c->key);
-  tt_free(c->trefs);
-  tt_free(c->slots);
-  tt_free(c->digits);
-  memset(c, 0, sizeof *c);
-}
-
-static bool grow(void* items, int n, int* cap, size_t size) {
-  if (n < *cap) return true;
-  int bigger = *cap ? *cap * 2 : 64;
-  void** array = items;
-  void* p = tt_realloc(*array, (size_t)bigger * size);
-  if (!p) return false;
-  *array = p;
-  *cap = bigger;
-  return true;
-}
-
 static void put(rt_call_t* c, const void* data, size_t n) { tt_strbuf_append(&c->key, data, n); }
 static void put8(rt_call_t* c, uint8_t v) { put(c, &v, 1); }
 static void put32(rt_call_t* c, uint32_t v) { put(c, &v, 4); }
@@ -35,7 +16,7 @@ static void put64(rt_call_t* c, int64_t v) { put(c, &v, 8); }
 
 static int slot_of(rt_call_t* c, tt_storage_t* s) {
   if (s->mark >> 20 == c->stamp) return (int)(s->mark & 0xfffff);
-  if (!grow(&c->slots, c->n_slots, &c->cap_slots, sizeof *c->slots)) return -1;
+  if (!tt_grow(&c->slots, c->n_slots, &c->cap_slots, sizeof *c->slots)) return -1;
   s->mark = c->stamp << 20 | (uint64_t)c->n_slots;
   c->slots[c->n_slots] = (rt_slot_t){s, s->cell ? s->cell->layout : NULL, s->nbytes};
   return c->n_slots++;
@@ -81,7 +62,7 @@ static tt_status_t pack_view(rt_call_t* c, const tt_tensor_t* t, rt_tref_t* ref)
                     (long long)last + 1, (long long)total, t->storage->nbytes);
   uint32_t moving = 0;
   for (int i = 0; i < plan.n; i++) {
-    if (!grow(&c->digits, c->n_digits, &c->cap_digits, sizeof *c->digits))
+    if (!tt_grow(&c->digits, c->n_digits, &c->cap_digits, sizeof *c->digits))
       return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
     c->digits[c->n_digits++] = plan.start[i];
     if (plan.start[i]) moving |= 1u << i;
@@ -95,7 +76,7 @@ static tt_status_t pack_tensor(rt_call_t* c, const tt_tensor_t* t, bool written,
     put8(c, 'U');
     return NULL;
   }
-  if (!grow(&c->trefs, c->n_trefs, &c->cap_trefs, sizeof *c->trefs))
+  if (!tt_grow(&c->trefs, c->n_trefs, &c->cap_trefs, sizeof *c->trefs))
     return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
   rt_tref_t* ref = &c->trefs[c->n_trefs++];
   *ref = (rt_tref_t){.t = t, .slot = -1, .first_digit = c->n_digits, .written = written};
@@ -214,15 +195,9 @@ static void present_host_tensors(rt_call_t* c) {
 }
 
 // ---------------------------------------------------------------- overlap
-static int64_t elements(const tt_tensor_t* t) {
-  int64_t n = 1;
-  for (int d = 0; d < t->rank; d++) n *= t->sizes[d];
-  return n;
-}
-
 // PyTorch's rule: two dense tensors over one storage that share memory without being the same elements in the same order.
 static bool partly_overlap(const tt_tensor_t* a, const tt_tensor_t* b) {
-  int64_t na = elements(a), nb = elements(b);
+  int64_t na = rt_numel(a), nb = rt_numel(b);
   if (!na || !nb) return false;
   if (!tt_view_is_dense(a->rank, a->sizes, a->strides, NULL) || !tt_view_is_dense(b->rank, b->sizes, b->strides, NULL)) return false;
   int64_t sa = (int64_t)tt_dtype_size((tt_dtype_t)a->dtype), sb = (int64_t)tt_dtype_size((tt_dtype_t)b->dtype);

@@ -215,3 +215,27 @@ def test_autocast_and_clip(defer):
         n = nn.utils.clip_grad_norm_(m.parameters(), 0.1)
         out.append((loss.item(), n.item()))
     close(out[1], out[0], rtol=3e-2, atol=1e-3)
+
+
+def test_recording_a_check_does_not_hold_the_lock_while_it_asks_for_the_line(defer):
+    """Another thread that drops tensors holds the interpreter's lock and waits for the runtime's."""
+    import threading
+
+    stop = threading.Event()
+
+    def churn():
+        while not stop.is_set():
+            torch.ones(3, device=DEV)
+
+    workers = [threading.Thread(target=churn, daemon=True) for _ in range(3)]
+    for w in workers:
+        w.start()
+    table, idx = torch.arange(40.0, device=DEV).reshape(10, 4), torch.tensor([3, 1, 7], device=DEV)
+    total = torch.zeros(4, device=DEV)
+    for _ in range(300):
+        total += table[idx].sum(0)
+    stop.set()
+    for w in workers:
+        w.join(60)
+    assert not any(w.is_alive() for w in workers)
+    same(total.cpu(), 300 * torch.arange(40.0).reshape(10, 4)[[3, 1, 7]].sum(0))
