@@ -182,6 +182,13 @@ PYBIND11_MODULE(_C, m) {
     pybind11::gil_scoped_release no_gil;
     tt_defer_wait();
   });
+  m.def("defer_report", [] {
+    char* text = tt_defer_report();
+    TORCH_CHECK(text != nullptr, "host memory is exhausted");
+    py::str out(text);
+    tt_text_free(text);
+    return out;
+  });
   m.def("precision_set", [](int precision) { tt_precision_set(precision); });
   m.def("default_generator", [](int device) { return at::globalContext().defaultGenerator(c10::Device(kTpu, static_cast<c10::DeviceIndex>(device))); });
   m.def("rows", [] {

@@ -45,6 +45,8 @@ TT_API void tt_mode_set(tt_mode_t mode);  // of the calling thread
 TT_API tt_mode_t tt_mode_get(void);
 TT_API void tt_mode_set_default(tt_mode_t mode);  // of threads that never set one
 TT_API void tt_defer_wait(void);  // until no fused program is being compiled; what is recorded stays recorded
+// Where recorded regions ended and why, and what became of them, as JSON; free with tt_text_free. NULL: memory is out.
+TT_API char* tt_defer_report(void);
 // Matmul/convolution precision of f32: 0 default (fastest), 1 high, 2 highest (f32 products). Process-wide.
 TT_API void tt_precision_set(int precision);
 

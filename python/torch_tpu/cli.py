@@ -4,6 +4,7 @@
     torch-tpu cache list|verify|clear    the cache on disk
     torch-tpu cache export FILE.tar      pack it, to ship with an image
     torch-tpu cache import FILE.tar      add another machine's entries; damaged ones are refused
+    torch-tpu fusion FILE                a report saved by torch.tpu.explain_fusion().save(FILE), as text
 """
 import argparse
 import os
@@ -145,6 +146,17 @@ def _info(args) -> int:
     return 0
 
 
+def _fusion(args) -> int:
+    from . import _explain
+
+    try:
+        print(_explain.load(args.file).text(args.top))
+    except (OSError, ValueError) as why:
+        print(f"torch-tpu fusion: {why}", file=sys.stderr)
+        return 1
+    return 0
+
+
 def main(argv=None) -> int:
     p = argparse.ArgumentParser(prog="torch-tpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = p.add_subparsers(dest="verb", required=True)
@@ -154,6 +166,10 @@ def main(argv=None) -> int:
     cache.add_argument("file", nargs="?")
     cache.add_argument("--dir", help="another cache folder")
     cache.set_defaults(run=_cache)
+    fusion = verbs.add_parser("fusion")
+    fusion.add_argument("file")
+    fusion.add_argument("--top", type=int, default=12, help="places and regions to show (default 12)")
+    fusion.set_defaults(run=_fusion)
     args = p.parse_args(argv)
     if args.verb == "cache" and args.what in ("export", "import") and not args.file:
         p.error(f"cache {args.what} needs a file")

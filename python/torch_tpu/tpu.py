@@ -507,6 +507,17 @@ def counters() -> dict:
     return _C.counters()
 
 
+def explain_fusion():
+    """Where recorded regions ended and why, what was compiled, what the cuts cost: a :class:`torch_tpu._explain.Fusion`.
+
+    ``print`` it, look into its ``.data``, or ``.save(path)`` it for ``torch-tpu fusion path``. Counts are since the start
+    of the process.
+    """
+    from . import _explain
+
+    return _explain.collect()
+
+
 def fallback_counts() -> dict:
     """Calls per operator that ran on the CPU because the device cannot."""
     return _C.fallback_counts()

@@ -413,11 +413,23 @@ static tt_status_t lower(build_t* w, void* call_ctx) {
   rt_unlock();
   if (op->row) return tt_lower_run(&w->l);
   if (!g_rt.frontend.trace) return tt_error(TT_DECLINED, "%s is not in the op table", op->desc.name);
+  tt_strbuf_t script;
+  tt_strbuf_init(&script);
+  tt_graph_t* g = tt_lower_graph(&w->l);
+  if (!g) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  rt_graph_script(g, &script);
   tt_status_t status = g_rt.frontend.trace(call_ctx, op, &w->l);
   tt_graph_destroy(w->l.graph);
   w->l.graph = NULL;
+  if (!status && !script.failed) {
+    w->entry->script = script.data;
+    w->entry->script_len = script.len;
+  } else {
+    tt_strbuf_deinit(&script);
+  }
   return status ? status : tt_lower_finish(&w->l);
 }
+
 tt_status_t rt_entry_build(rt_call_t* call, void* call_ctx, rt_metas_t* metas, rt_entry_t** out_entry) {
   *out_entry = NULL;
   build_t w = {.call = call, .op = call->op, .metas = metas};
@@ -443,7 +455,7 @@ tt_status_t rt_entry_build(rt_call_t* call, void* call_ctx, rt_metas_t* metas, r
   }
   if (!status) status = collect_outputs(&w);
   if (!status) status = compile(&w);
-  if (!status) entry->recipe = rt_recipe_create(call);
+  if (!status && (call->op->row || entry->script)) entry->recipe = rt_recipe_create(call);
   entry->n_slots = call->n_slots;
 done:
   hlo_builder_destroy(w.b);
@@ -467,6 +479,8 @@ void rt_entry_release(rt_entry_t* e) {
   tt_free(e->writes);
   tt_free(e->key);
   tt_free(e->recipe);
+  tt_free(e->script);
+  tt_free(e->where);
   tt_free(e);
 }
 
@@ -540,7 +554,6 @@ static void lay_out(layout_t* l, const rt_call_t* c, rt_recipe_t* out) {
 }
 
 rt_recipe_t* rt_recipe_create(const rt_call_t* call) {
-  if (!call->op->row) return NULL;
   layout_t l = {.used = sizeof(rt_recipe_t)};
   lay_out(&l, call, NULL);
   rt_recipe_t* r = tt_calloc(1, l.used);
@@ -568,7 +581,8 @@ tt_status_t rt_recipe_emit(const rt_entry_t* entry, tt_emit_t* e, int node, cons
   if (r->n_slots) memcpy(w.base, slots, (size_t)r->n_slots * sizeof *w.base);
   // Types of the results: the entry knows them; the front end is not asked again.
   tt_status_t status = NULL;
-  bool from_meta = !(r->op->row->flags & (TT_OP_NO_META | TT_OP_DATA_DEPENDENT)) && !r->op->internal;
+  uint32_t flags = r->op->row ? r->op->row->flags : 0;
+  bool from_meta = !(flags & (TT_OP_NO_META | TT_OP_DATA_DEPENDENT)) && !r->op->internal;
   for (int i = 0; from_meta && i < entry->n_fresh && !status; i++)
     if (!tt_metas_push(&metas, &entry->fresh[i].meta)) status = tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
   tt_check_t* outer_checks = e->checks;
@@ -579,7 +593,7 @@ tt_status_t rt_recipe_emit(const rt_entry_t* entry, tt_emit_t* e, int node, cons
   e->rng_drawn = 0;
   w.l.node = node;
   if (!status) status = prepare(&w);
-  if (!status) status = tt_lower_run(&w.l);
+  if (!status) status = r->op->row ? tt_lower_run(&w.l) : rt_script_run(entry->script, entry->script_len, &w.l);
   if (!status) status = collect_outputs(&w);
   if (!status && w.n_outputs != entry->n_outputs)
     status = tt_error(TT_INTERNAL, "%s: lowered twice with %d and %d results", entry->op_name, entry->n_outputs, w.n_outputs);

@@ -68,6 +68,7 @@ static tt_status_t settle(rt_cell_t** cell) {
 
 tt_status_t rt_dense_cell(const tt_tensor_t* t, rt_cell_t** out_cell) {
   *out_cell = NULL;
+  rt_defer_ask("a value is needed");
   rt_lock();
   if (holds_dense(t)) *out_cell = rt_cell_retain(t->storage->cell);
   tt_status_t status = *out_cell ? settle(out_cell) : NULL;
@@ -77,6 +78,7 @@ tt_status_t rt_dense_cell(const tt_tensor_t* t, rt_cell_t** out_cell) {
     return upload(t->storage ? t->storage->device : t->device, (tt_dtype_t)t->dtype, t->rank, t->sizes, t, out_cell);
   tt_storage_t* dense = NULL;
   TT_TRY(rt_make_dense(t, &dense));
+  rt_defer_ask("a value is needed");
   rt_lock();
   *out_cell = dense->cell ? rt_cell_retain(dense->cell) : NULL;
   status = *out_cell ? settle(out_cell) : NULL;

@@ -93,16 +93,23 @@ static int64_t put_wire(rt_region_t* r, rt_cell_t* cell) {
   return wire;
 }
 
-bool rt_defer_record(rt_call_t* c, rt_entry_t* e, const char* where, tt_results_t* results, tt_status_t* out_status) {
-  *out_status = NULL;
+bool rt_defer_can(const rt_entry_t* e) {
   if (!e->recipe) return false;
   for (int i = 0; i < e->n_fresh; i++)
     if (e->fresh[i].count_output >= 0) return false;  // its size is needed now
+  return true;
+}
+
+bool rt_defer_record(rt_call_t* c, rt_entry_t* e, const char* where, tt_results_t* results, tt_status_t* out_status) {
+  *out_status = NULL;
+  if (!rt_defer_can(e)) return false;
   rt_region_t* r = &g_region;
   tt_status_t status = NULL;
-  if (r->n_nodes && r->device != c->device) status = rt_defer_flush(RT_CUT_DEVICE);
-  else if (r->n_nodes >= RT_MAX_NODES) status = rt_defer_flush(RT_CUT_LIMIT);
-  else if (full_circle(e)) status = rt_defer_flush(RT_CUT_PERIOD);
+  int cut = r->n_nodes && r->device != c->device ? RT_CUT_DEVICE : r->n_nodes >= RT_MAX_NODES ? RT_CUT_LIMIT : full_circle(e) ? RT_CUT_PERIOD : -1;
+  if (cut >= 0) {
+    rt_defer_note(e->op_name, e->where);
+    status = rt_defer_flush((rt_cut_t)cut);
+  }
   if (status || !room_for(r, e)) {
     *out_status = status ? status : tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
     return true;
@@ -167,7 +174,7 @@ static tt_status_t node_operand(const rt_region_t* r, const rt_node_t* n, const 
   *out_owned = false;
   if (o->kind == TT_OPERAND_BASE) {
     const rt_cell_t* cell = r->refs[n->first_ref + o->index];
-    if (!cell || !cell->buffer) return tt_error(TT_FAILED_PRECONDITION, "%s: a value this depends on could not be computed", n->entry->op_name);
+    if (!cell || !cell->buffer) return tt_error(TT_FAILED_PRECONDITION, "a value this depends on could not be computed");
     *out = cell->buffer;
     return NULL;
   }
@@ -218,7 +225,7 @@ static tt_status_t run_node(rt_region_t* r, rt_node_t* n) {
   if (!status) status = tt_exe_run(e->exe, e->n_operands, g_scratch.buffers, n_keep, g_scratch.keep, outputs, NULL);
   for (int i = 0; i < filled; i++)
     if (g_scratch.owned[i]) tt_pbuf_free(g_rt.client, g_scratch.buffers[i]);
-  if (status) return tt_status_annotate(status, "%s (deferred)", e->op_name);
+  if (status) return tt_status_annotate(status, "%s (deferred; first issued at %s)", e->op_name, e->where ? e->where : "?");
   RT_COUNT(executions, 1);
   for (int i = 0; i < e->n_outputs; i++) {
     if (i == e->check_output) rt_checks_push_locked(outputs[i], e, n->where >= 0 ? r->text.data + n->where : "");
@@ -250,6 +257,7 @@ tt_status_t rt_defer_flush(rt_cut_t why) {
   static const rt_counter_t k_cuts[RT_CUT_COUNT] = {
       RT_C_cuts_read, RT_C_cuts_sync, RT_C_cuts_op, RT_C_cuts_period, RT_C_cuts_limit, RT_C_cuts_device, RT_C_cuts_mode};
   g_rt.counters[k_cuts[why]]++;
+  r->site = rt_explain_cut(why, r->n_nodes);
   tt_status_t status = NULL;
   const rt_fused_t* fused = rt_fused_find(r);
   if (fused) {

@@ -55,6 +55,7 @@ typedef struct rt_region_t {
   int n_external;           // cells from outside, numbered by first use
   int cap_external;
   rt_cell_t** external;     // borrowed from refs
+  struct rt_site_t* site;   // while it is being run: where it ended; NULL not known
 } rt_region_t;
 
 // Records the packed call as entry |e|; results as in tt_dispatch. False: it cannot be recorded (run it strictly).
@@ -64,6 +65,17 @@ bool rt_defer_record(rt_call_t* call, rt_entry_t* e, const char* where, tt_resul
 // Runs everything recorded. The lock is held; it is not given up.
 TT_MUST_USE tt_status_t rt_defer_flush(rt_cut_t why);
 bool rt_defer_pending(void);
+// Under the lock: can |e| be recorded?
+bool rt_defer_can(const rt_entry_t* e);
+
+// ---------------------------------------------------------------- the account of cuts (explain.c)
+typedef struct rt_site_t rt_site_t;  // a place where regions end; lives as long as the process
+// Says, for the cut this thread may make next, what makes it and the user's line.
+void rt_defer_note(const char* op, const char* where);
+// The same, asking the front end for the line when something is recorded. No lock held.
+void rt_defer_ask(const char* op);
+rt_site_t* rt_explain_cut(rt_cut_t why, int n_nodes);  // NULL: too many places
+void rt_explain_place(const rt_site_t* site, tt_strbuf_t* json);  // '{"reason":…' without the closing brace
 
 // ---------------------------------------------------------------- fused programs (fuse.c)
 typedef struct rt_fused_t rt_fused_t;
@@ -71,6 +83,7 @@ typedef struct rt_fused_t rt_fused_t;
 const rt_fused_t* rt_fused_find(rt_region_t* region);
 // Runs it: fills the pending cells. Under the lock.
 TT_MUST_USE tt_status_t rt_fused_run(const rt_fused_t* fused, rt_region_t* region);
+void rt_fused_report(tt_strbuf_t* json);  // what became of each region met
 // Waits until no fused program is being compiled. No lock held.
 void rt_fused_wait(void);
 // Drops what is queued and waits for the one in work: before the process ends.

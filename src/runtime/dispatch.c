@@ -253,8 +253,10 @@ static tt_status_t run_entry(scratch_t* s, rt_entry_t* e, tt_results_t* results)
       if (status) drop_results(results, first);
       return status;
     }
+    rt_defer_note(e->op_name, s->where);
     status = rt_defer_flush(RT_CUT_OP);
   } else if (rt_defer_pending()) {
+    rt_defer_note(e->op_name, e->where);
     status = rt_defer_flush(RT_CUT_MODE);
   }
   if (!status && e->exe) status = execute(s, e);
@@ -342,7 +344,7 @@ static rt_entry_t* load_from_disk(scratch_t* s, tt_strbuf_t* portable) {
   tt_free(block);
   if (e) {
     e->op_name = s->call.op->desc.name;
-    e->recipe = e->declined ? NULL : rt_recipe_create(&s->call);
+    e->recipe = s->call.op->row || e->script ? rt_recipe_create(&s->call) : NULL;
     e->n_slots = s->call.n_slots;
     rt_lock();
     RT_COUNT(disk_hits, 1);
@@ -389,6 +391,8 @@ static tt_status_t resolve_miss(scratch_t* s, void* call_ctx, tt_results_t* resu
     if (entry) store_to_disk(entry, &portable);
   }
   if (entry) {
+    ask_where(s);  // once a signature: what names the line of a failure that comes late
+    entry->where = s->where[0] ? tt_strdup(s->where) : NULL;
     uint64_t hash = tt_hash64(local.data, local.len, 0);
     rt_lock();
     RT_COUNT(signature_misses, 1);
@@ -438,8 +442,8 @@ static tt_status_t dispatch(scratch_t* s, const tt_op_t* op, int device, const t
         rt_unlock();
         return tt_error(TT_DECLINED, "%s is not in the op table and has no decomposition that is", op->desc.name);
       }
-      if (e->check_output < 0 || s->has_where || tt_mode_get() != TT_MODE_DEFER) return run_entry(s, e, results);
-      rt_unlock();  // a recorded check carries its line, which is asked for without the lock
+      if (s->has_where || tt_mode_get() != TT_MODE_DEFER || (e->check_output < 0 && rt_defer_can(e))) return run_entry(s, e, results);
+      rt_unlock();  // a recorded check and a cut carry their line, which is asked for without the lock
       ask_where(s);
       continue;
     }

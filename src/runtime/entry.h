@@ -6,6 +6,7 @@
 #define TT_RUNTIME_ENTRY_H_
 #include "ops/view.h"
 #include "runtime/runtime.h"
+#include "tt/graph.h"
 
 typedef enum rt_arg_class_t {
   RT_ARG_STATIC,   // its value is part of the signature
@@ -50,6 +51,7 @@ typedef struct rt_entry_t {
   size_t key_len;
   uint64_t hash, last_used;
   const char* op_name;          // lives with the op
+  char* where;                  // the user's line that issued it first; NULL not known
   tt_exe_t* exe;                // NULL: nothing to run
   int n_operands, n_fresh, n_writes, n_outputs, n_messages;
   tt_operand_t* operands;
@@ -59,6 +61,8 @@ typedef struct rt_entry_t {
   int check_output;             // -1: no checks
   uint64_t rng_drawn;
   rt_recipe_t* recipe;          // NULL: cannot be part of a larger program
+  void* script;                 // of an operation with no row: its decomposition as traced
+  size_t script_len;
   int n_slots;                  // storages taking part
   uint64_t last_recorded;       // number of its last recording, counted from 1
 } rt_entry_t;
@@ -112,12 +116,21 @@ typedef struct rt_metas_t {
 // wrong shape *out_entry stays NULL and |metas| says the shapes.
 TT_MUST_USE tt_status_t rt_entry_build(rt_call_t* call, void* call_ctx, rt_metas_t* metas, rt_entry_t** out_entry);
 void rt_entry_release(rt_entry_t* entry);  // accepts NULL; under the lock
-// Copies the packed call; NULL when memory is out or the op has no row.
-rt_recipe_t* rt_recipe_create(const rt_call_t* call);
+rt_recipe_t* rt_recipe_create(const rt_call_t* call);  // copies the packed call; NULL when memory is out
 // Lowers the recipe as operation |node| of the program |e| is about. |slots|: by slot, the storage's value in its
 // layout, or NULL when undefined. |out_outputs|: the entry's outputs, in its order. The operands that are not storages
 // carry |node|: SCALAR and RNG in |index|, DIGIT and HOST in |arg|.
 TT_MUST_USE tt_status_t rt_recipe_emit(const rt_entry_t* entry, tt_emit_t* e, int node, const hlo_t* slots, hlo_t* out_outputs);
+
+// ---------------------------------------------------------------- traced decompositions (script.c)
+void rt_script_arg(tt_strbuf_t* script, int arg, int elem);
+void rt_script_constant(tt_strbuf_t* script, tt_dtype_t dtype, int rank, const int64_t* dims, const void* data);
+void rt_script_call(tt_strbuf_t* script, const char* name, int n_args, const tt_value_t* args, int n_types, const tt_type_desc_t* types);
+void rt_script_result(tt_strbuf_t* script, int i, int id);
+// Lowers by the script instead of asking the front end; results as after tt_lower_run.
+TT_MUST_USE tt_status_t rt_script_run(const void* script, size_t len, tt_lower_t* lower);
+// From here on the trace into |graph| is written to |script| too (graph.c).
+void rt_graph_script(tt_graph_t* graph, tt_strbuf_t* script);
 
 // Serialised entry for the disk cache, without key and executable.
 bool rt_entry_write(const rt_entry_t* entry, tt_strbuf_t* out);

@@ -11,7 +11,8 @@ static void put_layout(tt_strbuf_t* s, const rt_layout_t* l) {
 }
 
 bool rt_entry_write(const rt_entry_t* e, tt_strbuf_t* s) {
-  int64_t head[8] = {e->declined, e->n_operands, e->n_fresh, e->n_writes, e->n_messages, e->check_output, (int64_t)e->rng_drawn, e->n_outputs};
+  int64_t head[9] = {e->declined, e->n_operands, e->n_fresh, e->n_writes, e->n_messages, e->check_output, (int64_t)e->rng_drawn, e->n_outputs,
+                     (int64_t)e->script_len};
   tt_strbuf_append(s, head, sizeof head);
   tt_strbuf_append(s, e->operands, (size_t)e->n_operands * sizeof *e->operands);
   for (int i = 0; i < e->n_fresh; i++) {
@@ -33,6 +34,7 @@ bool rt_entry_write(const rt_entry_t* e, tt_strbuf_t* s) {
     tt_strbuf_append(s, part, sizeof part);
     tt_strbuf_append(s, e->messages[i].text, (size_t)part[1]);
   }
+  if (e->script_len) tt_strbuf_append(s, e->script, e->script_len);
   return !s->failed;
 }
 
@@ -89,7 +91,7 @@ static void get_fresh(reader_t* r, rt_fresh_t* f) {
 // |layout_get| needs the lock: callers hold it.
 rt_entry_t* rt_entry_read(const void* data, size_t len) {
   reader_t r = {.p = data, .left = len};
-  int64_t head[8];
+  int64_t head[9];
   get(&r, head, sizeof head);
   rt_entry_t* e = tt_calloc(1, sizeof *e);
   if (!e) return NULL;
@@ -126,6 +128,10 @@ rt_entry_t* rt_entry_read(const void* data, size_t len) {
     get(&r, text, (size_t)n);
     e->messages[e->n_messages++] = (rt_message_t){(tt_code_t)part[0], text};
   }
+  size_t script_len = (size_t)count(&r, head[8]);
+  e->script = script_len ? tt_malloc(script_len) : NULL;
+  if (script_len && !e->script) r.bad = true;
+  if (e->script) get(&r, e->script, e->script_len = script_len);
   for (int i = 0; i < e->n_fresh; i++)
     if (e->fresh[i].output >= e->n_outputs || e->fresh[i].count_output >= e->n_outputs) r.bad = true;
   for (int i = 0; i < e->n_writes; i++)

@@ -67,6 +67,7 @@ tt_status_t tt_event_record(int device, int stream, bool timing, tt_event_t** ou
   TT_TRY(rt_check_device(device));
   tt_event_t* e = event_new(device, timing);
   if (!e) return tt_error(TT_RESOURCE_EXHAUSTED, "no host memory for an event");
+  rt_defer_ask("an event");
   rt_lock();
   tt_status_free(rt_defer_flush(RT_CUT_SYNC));  // a failure surfaces where a value is read
   int n = 0;
@@ -141,6 +142,7 @@ tt_status_t tt_copy_to_host_async(const tt_tensor_t* src, void* out_data, tt_eve
   TT_TRY(tt_copy_to_host(src, out_data));
   tt_event_t* e = event_new(src->device, false);
   if (!e) return tt_error(TT_RESOURCE_EXHAUSTED, "no host memory for an event");
+  rt_defer_ask("an event");
   settle(e);
   *out_event = e;
   return NULL;

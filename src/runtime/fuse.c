@@ -21,7 +21,7 @@ typedef struct fused_out_t {
 
 struct rt_fused_t {
   tt_exe_t* exe;            // NULL: nothing is live, nothing to run
-  int n_sources, n_outs;
+  int n_sources, n_outs, n_donated;
   source_t* sources;
   fused_out_t* outs;
   tt_pbuf_t** buffers;      // scratch: operands, then outputs
@@ -41,8 +41,11 @@ typedef struct job_t {
 } job_t;
 
 typedef struct record_t {
-  int seen;
+  int seen, ran_fused;
   bool queued, failed;
+  int n_nodes, n_outs, n_external, n_live, n_dead;
+  rt_entry_t *first, *last; // kept with the record
+  rt_site_t* site;          // where it ended last
   rt_fused_t* fused;        // NULL: not ready
 } record_t;
 
@@ -123,6 +126,7 @@ static int choose_outputs(fuse_t* f, rt_fused_t* fused, hlo_t* results, int* ali
           for (int k = 0; k < n; k++) taken |= aliases[k] == p;
           if (!taken) aliases[n] = p;
         }
+        fused->n_donated += aliases[n] >= 0;
       }
       n++;
     }
@@ -353,6 +357,11 @@ static record_t* record_for(rt_region_t* r) {
     tt_free(record);
     return NULL;
   }
+  record->n_nodes = r->n_nodes;
+  record->n_outs = r->n_outs;
+  record->n_external = r->n_external;
+  record->first = r->nodes[0].entry;
+  record->last = r->nodes[r->n_nodes - 1].entry;
   // The key names entries by address: they stay as long as the record does.
   for (int i = 0; i < r->n_nodes; i++) r->nodes[i].entry->refs++;
   return record;
@@ -371,7 +380,12 @@ const rt_fused_t* rt_fused_find(rt_region_t* r) {
   }
   if (record) {
     found = record->fused;
-    record->seen++;
+    if (!record->seen++) {
+      for (size_t i = 0; i < outs; i++) record->n_live += flags[i];
+      for (size_t i = 0; i < externals; i++) record->n_dead += flags[outs + i];
+    }
+    record->ran_fused += found != NULL;
+    record->site = r->site;
     if (!found && !record->queued && record->seen >= COMPILE_WHEN_SEEN) {
       job_t* job = job_create(r, record, flags, flags + outs);
       if (job && !enqueue(job)) {
@@ -421,4 +435,34 @@ tt_status_t rt_fused_run(const rt_fused_t* f, rt_region_t* r) {
     else rt_checks_push_locked(outputs[i], n->entry, n->where >= 0 ? r->text.data + n->where : "");
   }
   return NULL;
+}
+
+// ---------------------------------------------------------------- report (under the lock)
+static void report_end(const char* name, const rt_entry_t* e, tt_strbuf_t* json) {
+  tt_strbuf_printf(json, ",\"%s\":{\"op\":", name);
+  tt_strbuf_json(json, e->op_name);
+  tt_strbuf_puts(json, ",\"where\":");
+  tt_strbuf_json(json, e->where ? e->where : "");
+  tt_strbuf_puts(json, "}");
+}
+
+void rt_fused_report(tt_strbuf_t* json) {
+  bool first = true;
+  for (size_t i = 0; i < g_records.cap; i++) {
+    const record_t* r = g_records.slots[i].value;
+    if (!r) continue;
+    const char* state = r->fused ? "fused" : r->failed ? "failed" : r->queued ? "compiling" : "met once";
+    tt_strbuf_printf(json, "%s{\"state\":\"%s\",\"nodes\":%d,\"met\":%d,\"ran_fused\":%d,\"inputs\":%d,\"dead_inputs\":%d,\"results\":%d"
+                     ",\"live_results\":%d,\"donated\":%d", first ? "" : ",", state, r->n_nodes, r->seen, r->ran_fused, r->n_external,
+                     r->n_dead, r->n_outs, r->n_live, r->fused ? r->fused->n_donated : 0);
+    first = false;
+    report_end("first", r->first, json);
+    report_end("last", r->last, json);
+    if (r->site) {
+      tt_strbuf_puts(json, ",\"cut\":");
+      rt_explain_place(r->site, json);
+      tt_strbuf_puts(json, "}");
+    }
+    tt_strbuf_puts(json, "}");
+  }
 }

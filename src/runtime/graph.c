@@ -14,6 +14,7 @@ struct tt_graph_t {
   tt_emit_t own;             // of a graph that stands alone
   tt_emit_t* e;              // &own, or that of the lowering being traced
   tt_lower_t* lower;         // when wrapped around a lowering
+  tt_strbuf_t* script;       // what is done to it is written there; NULL not
   int device;
   hlo_t* values;             // by id
   int n_values, cap_values;
@@ -86,6 +87,7 @@ tt_status_t tt_graph_constant(tt_graph_t* g, tt_dtype_t dtype, int rank, const i
   for (int i = 0; i < rank; i++) n *= dims[i];
   *out_id = -1;
   if (!data && n) return tt_error(TT_INVALID_ARGUMENT, "a constant of %lld elements without data", (long long)n);
+  if (g->script) rt_script_constant(g->script, dtype, rank, dims, data);
   return add_checked(g, hlo_array(g->b, dtype, rank, dims, data), out_id);
 }
 
@@ -133,6 +135,7 @@ tt_status_t tt_graph_call(tt_graph_t* g, const char* name, int n_args, const tt_
     if (v && out_ids[i] < 0) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
   }
   *inout_n = n;
+  if (g->script) rt_script_call(g->script, name, n_args, args, n_types, types);
   return NULL;
 }
 
@@ -401,6 +404,7 @@ tt_status_t tt_program_run(tt_program_t* p, int n_args, const tt_tensor_t* args,
       status = tt_error(TT_INVALID_ARGUMENT, "argument %d is on tpu:%d, the program runs on tpu:%d", i, args[i].storage->device, p->device);
     else status = rt_dense_cell(&args[i], &r.cells[i]);
   }
+  rt_defer_ask("a compiled program");
   rt_lock();
   if (!status && rt_defer_pending()) status = rt_defer_flush(RT_CUT_OP);
   if (!status && e->exe) status = execute(&r, rng);
@@ -433,12 +437,16 @@ tt_graph_t* tt_lower_graph(tt_lower_t* l) {
 int tt_lower_arg(tt_lower_t* l, int arg, int elem) {
   tt_graph_t* g = tt_lower_graph(l);
   if (!g || arg < 0 || arg >= l->n_args || elem < 0 || elem >= l->args[arg].n || !l->args[arg].tensors[elem]) return -1;
+  if (g->script) rt_script_arg(g->script, arg, elem);
   return add_value(g, l->args[arg].tensors[elem]);
 }
+
+void rt_graph_script(tt_graph_t* graph, tt_strbuf_t* script) { graph->script = script; }
 
 tt_status_t tt_lower_result(tt_lower_t* l, int i, int id) {
   tt_graph_t* g = l->graph;
   if (!g || id < 0 || id >= g->n_values) return tt_error(TT_INVALID_ARGUMENT, "there is no value %d", id);
+  if (g->script) rt_script_result(g->script, i, id);
   tt_ret(l, i, g->values[id]);
   return hlo_builder_error(g->b);
 }

@@ -234,6 +234,7 @@ static tt_status_t await_live(int device) {
 
 tt_status_t tt_device_synchronize(int device) {
   TT_TRY(rt_check_device(device < 0 ? 0 : device));
+  rt_defer_ask("synchronize");
   rt_lock();
   RT_COUNT(syncs, 1);
   tt_status_t flushed = rt_defer_flush(RT_CUT_SYNC);

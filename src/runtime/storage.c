@@ -190,6 +190,7 @@ void tt_storage_set_label(tt_storage_t* s, const char* label) {
 // ---------------------------------------------------------------- raw bytes
 // The value as |numel| dense elements on the host; zeros when undefined. |out| has room for the cell's bytes.
 static tt_status_t read_all(tt_storage_t* s, unsigned char* out, size_t size) {
+  rt_defer_ask("a read of bytes");
   rt_lock();
   tt_status_t status = s->cell && s->cell->pending ? rt_defer_flush(RT_CUT_READ) : NULL;
   rt_cell_t* cell = s->cell && !status ? rt_cell_retain(s->cell) : NULL;
