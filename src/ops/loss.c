@@ -323,8 +323,17 @@ static hlo_t label_hinges(hlo_builder_t* b, const margin_t* m, hlo_t mask, hlo_t
 
 static void lower_multilabel_margin(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
-  margin_t m = margin_at(l, 0);
   hlo_t self = tt_in(l, 0), target = tt_in(l, 1);
+  if (self->rank > 2 || (self->rank > 0 && self->dims[self->rank - 1] == 0)) {
+    hlo_fail(b, TT_INVALID_ARGUMENT, "Expected non-empty vector or matrix with optional 0-dim batch size");
+    return;
+  }
+  bool same = hlo_numel(self) == hlo_numel(target) && (self->rank == 2 ? target->rank == 2 : target->rank <= 1);
+  if (!same || (self->rank == 2 && self->dims[0] != target->dims[0])) {
+    hlo_fail(b, TT_INVALID_ARGUMENT, "inconsistent target size for the input's size");
+    return;
+  }
+  margin_t m = margin_at(l, 0);
   check_target(l, &m, -1, "argument #2 'target' is out of range");
   hlo_t mask = label_mask(b, &m);
   hlo_t none = hlo_splat(b, TT_I32, 0, 2, m.x->dims);
@@ -370,7 +379,8 @@ static const tt_op_row_t k_rows[] = {
     {.name = "multi_margin_loss", .lower = lower_multi_margin, .flags = TT_OP_CHECKS, .fixed = TT_ARG(2)},
     {.name = "multi_margin_loss_backward", .lower = lower_multi_margin_backward, .flags = TT_OP_NO_META,
      .fixed = TT_ARG(3)},
-    {.name = "multilabel_margin_loss_forward", .lower = lower_multilabel_margin, .flags = TT_OP_CHECKS},
+    // PyTorch's meta kernel gives a single sample's loss the shape [1]; its kernels give it none.
+    {.name = "multilabel_margin_loss_forward", .lower = lower_multilabel_margin, .flags = TT_OP_CHECKS | TT_OP_NO_META},
     {.name = "multilabel_margin_loss_backward", .lower = lower_multilabel_margin_backward, .flags = TT_OP_NO_META},
 };
 TT_OP_FAMILY(loss, k_rows)

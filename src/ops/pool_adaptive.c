@@ -187,6 +187,7 @@ static void lower_fractional_max(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   int n = tt_row(l)->kind;
   hlo_t x = tt_in(l, 0), planes = tt_flat_planes(b, x, n), samples = tt_flat_planes(b, tt_in_as(l, 3, x->dtype), 1);
+  samples = hlo_slice_dim(b, samples, 0, 0, planes->dims[0], 1);  // an input without batch uses the first of the batch
   samples = hlo_convert(b, samples, tt_opmath(x->dtype));
   int64_t kernel[TT_POOL_MAX], out[TT_POOL_MAX], dims[TT_MAX_RANK];
   tt_spatial(l, 1, n, NULL, kernel);

@@ -14,15 +14,11 @@ test_compare_cpu asks of an accelerator), fail, crash, timeout, none (no sample 
 Entries whose CPU result changes from run to run (random ones) and uninitialised ones are compared in metadata only.
 """
 import argparse
-import collections
-import json
-import os
-import queue
 import re
-import subprocess
 import sys
-import threading
-import time
+
+import sweep
+from sweep import Mismatch, to_device
 
 KINDS = ("forward", "variants", "grad", "error")
 UNINITIALISED = re.compile(r"^(new_|_refs\.)?empty")
@@ -43,21 +39,6 @@ def _worker():
     by_name = {}
     for op in cmi.op_db:
         by_name[op.name + ("." + op.variant_test_name if op.variant_test_name else "")] = op
-
-    def to_device(tree, device):
-        def move(t):
-            t0 = t.detach()
-            if t0.layout != torch.strided or t0.is_conj() or t0.is_neg() or type(t0) is not torch.Tensor:
-                r = t0.to(device) if t0.device.type != device else t0.clone()
-            else:  # the same strides and offset over a copy of the whole storage
-                flat = torch.empty(0, dtype=t0.dtype).set_(t0.untyped_storage())
-                flat = flat.to(device) if device != "cpu" else flat.clone()
-                r = torch.as_strided(flat, t0.size(), t0.stride(), t0.storage_offset())
-            if t.is_leaf and t.requires_grad:
-                r = r.detach().requires_grad_(True)
-            return r
-
-        return tree_map_only(torch.device, lambda d: torch.device(device), tree_map_only(torch.Tensor, move, tree))
 
     def device_kwargs(kwargs, device):
         kwargs = dict(kwargs)
@@ -102,63 +83,8 @@ def _worker():
                     best = (max(t.atol, best[0] if best else 0), max(t.rtol, best[1] if best else 0))
         return best
 
-    class Mismatch(Exception):
-        pass
-
-    def close(actual, expected, op, dtype):
-        """'ok' or 'loose'; raises Mismatch."""
-        kw = dict(equal_nan=True, check_device=False, check_dtype=True, check_stride=False)
-        try:
-            torch.testing.assert_close(actual, expected, **kw)
-            return "ok"
-        except AssertionError as e:
-            first = str(e)
-        extra = overrides(op, dtype)
-        if extra:
-            try:
-                torch.testing.assert_close(actual, expected, atol=extra[0], rtol=extra[1], **kw)
-                return "ok"
-            except AssertionError:
-                pass
-        d = actual.dtype if isinstance(actual, torch.Tensor) else None
-        if d in (torch.float32, torch.float64, torch.complex64, torch.complex128, torch.float16):
-            try:
-                torch.testing.assert_close(actual, expected, atol=1e-3, rtol=1e-3, **kw)
-                return "loose"
-            except AssertionError:
-                pass
-        raise Mismatch(first.replace("\n", " ")[:300])
-
     def compare(actual, expected, op, dtype, values, strides=True):
-        fa, sa = tree_flatten(actual)
-        fe, se = tree_flatten(expected)
-        if len(fa) != len(fe):
-            raise Mismatch(f"{len(fa)} results, CPU gives {len(fe)}")
-        verdict = "ok"
-        for a, e in zip(fa, fe):
-            if isinstance(e, torch.Tensor):
-                if not isinstance(a, torch.Tensor):
-                    raise Mismatch(f"{type(a)} instead of a tensor")
-                if a.device.type != "tpu" and e.layout == torch.strided and op.name != "to":
-                    raise Mismatch(f"result on {a.device}")
-                if a.dtype != e.dtype:
-                    raise Mismatch(f"dtype {a.dtype}, CPU gives {e.dtype}")
-                if a.shape != e.shape:
-                    raise Mismatch(f"shape {tuple(a.shape)}, CPU gives {tuple(e.shape)}")
-                if strides and e.layout == torch.strided and e.numel() > 0:
-                    sig = [(x, y) for x, y, n in zip(a.stride(), e.stride(), e.shape) if n > 1]
-                    if any(x != y for x, y in sig):
-                        raise Mismatch(f"stride {a.stride()}, CPU gives {e.stride()} for {tuple(e.shape)}")
-                if values:
-                    a, e = a.detach().cpu(), e.detach()
-                    if e.layout != torch.strided:
-                        a, e = a.to_dense(), e.to_dense()
-                    if close(a.resolve_conj().resolve_neg(), e.resolve_conj().resolve_neg(), op, dtype) == "loose":
-                        verdict = "loose"
-            elif values and isinstance(e, (int, float, complex, bool)):
-                if close(a, e, op, dtype) == "loose":
-                    verdict = "loose"
-        return verdict
+        return sweep.compare(actual, expected, overrides(op, dtype), values, strides, anywhere=op.name == "to")
 
     torch.manual_seed(1)
     fresh = torch.get_rng_state()
@@ -324,62 +250,21 @@ def _worker():
                 return "fail", n, f"error input {i}: {type(e).__name__} instead of {ei.error_type.__name__}: {str(e)[:150]}"
         return ("ok" if n else "none"), n, ""
 
-    for line in sys.stdin:
-        name, dtype_name, kind = json.loads(line)
+    def judge(name, dtype_name, kind):
         op, dtype = by_name[name], getattr(torch, dtype_name)
-        torch.manual_seed(0)
-        before = dict(torch.tpu.fallback_counts())
-        t0 = time.time()
-        try:
-            if kind == "error":
-                verdict, n, why = run_error(op, dtype)
-            elif kind == "grad":
-                if not op.supports_autograd or dtype not in op.supported_backward_dtypes("cpu"):
-                    verdict, n, why = "none", 0, ""
-                else:
-                    verdict, n, why = run_grad(op, dtype, list(op.sample_inputs("cpu", dtype, requires_grad=True)))
-            else:
-                samples = list(op.sample_inputs("cpu", dtype, requires_grad=False))
-                verdict, n, why = (run_forward if kind == "forward" else run_variants)(op, dtype, samples)
-        except Exception as e:
-            verdict, n, why = "none", 0, f"no samples: {type(e).__name__}: {str(e)[:200]}"
-        after = torch.tpu.fallback_counts()
-        fell = sorted(k for k in after if after[k] > before.get(k, 0))
-        print(json.dumps({"op": name, "dtype": dtype_name, "kind": kind, "verdict": verdict, "samples": n, "why": why,
-                          "fallback": fell, "seconds": round(time.time() - t0, 2)}), flush=True)
+        if kind == "error":
+            return run_error(op, dtype)
+        if kind == "grad":
+            if not op.supports_autograd or dtype not in op.supported_backward_dtypes("cpu"):
+                return "none", 0, ""
+            return run_grad(op, dtype, list(op.sample_inputs("cpu", dtype, requires_grad=True)))
+        samples = list(op.sample_inputs("cpu", dtype, requires_grad=False))
+        return (run_forward if kind == "forward" else run_variants)(op, dtype, samples)
+
+    sweep.serve(judge)
 
 
 # ---------------------------------------------------------------- parent
-class _Worker:
-    def __init__(self):
-        env = dict(os.environ, TORCH_TPU_FALLBACK=os.environ.get("TORCH_TPU_FALLBACK", "off"), OMP_NUM_THREADS="1", PYTHONWARNINGS="ignore")
-        self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--worker"], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
-        self.lines = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            if line.startswith("{"):
-                self.lines.put(line)
-        self.lines.put(None)
-
-    def run(self, case, timeout):
-        try:
-            self.process.stdin.write(json.dumps(case) + "\n")
-            self.process.stdin.flush()
-            line = self.lines.get(timeout=timeout)
-        except queue.Empty:
-            self.process.kill()
-            return {"verdict": "timeout", "why": f"over {timeout} s"}
-        except BrokenPipeError:
-            line = None
-        if line is None:
-            self.process.wait()
-            return {"verdict": "crash", "why": f"worker ended with {self.process.returncode}"}
-        return json.loads(line)
-
-
 def _cases(pattern, dtypes, kinds):
     import torch
     from torch.testing._internal import common_methods_invocations as cmi
@@ -401,94 +286,12 @@ def _cases(pattern, dtypes, kinds):
                     yield name, first[0], k
 
 
-def _run(args):
-    done = {}
-    if args.out and os.path.exists(args.out) and not args.fresh:
-        for line in open(args.out):
-            r = json.loads(line)
-            done[(r["op"], r["dtype"], r["kind"])] = r
-    cases = list(_cases(args.ops, args.dtypes.split(","), args.kinds.split(",")))
-    todo = collections.deque(c for c in cases if c not in done)
-    results = [done[c] for c in cases if c in done]
-    out = open(args.out, "w" if args.fresh else "a") if args.out else None
-    lock = threading.Lock()
-
-    def loop():
-        worker, used = None, 0
-        while True:
-            with lock:
-                if not todo:
-                    break
-                case = todo.popleft()
-            if worker is None or used >= 150:  # a fresh process now and then: memory, and no leak hides
-                if worker:
-                    worker.process.kill()
-                worker, used = _Worker(), 0
-            used += 1
-            r = worker.run(case, args.timeout)
-            if r["verdict"] in ("crash", "timeout"):
-                r = dict(r, op=case[0], dtype=case[1], kind=case[2], samples=0, fallback=[], seconds=0)
-                worker = None
-            with lock:
-                results.append(r)
-                if out:
-                    out.write(json.dumps(r) + "\n")
-                    out.flush()
-                if r["verdict"] not in ("ok", "none") or args.verbose:
-                    print(f"{r['verdict']:8} {r['op']} {r['dtype']} {r['kind']} {r['why'][:args.width]}", flush=True)
-        if worker:
-            worker.process.kill()
-
-    threads = [threading.Thread(target=loop) for _ in range(args.jobs)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    return results
-
-
-def report(results):
-    table = collections.defaultdict(collections.Counter)
-    fell = collections.Counter()
-    for r in results:
-        table[(r["kind"], r["dtype"])][r["verdict"]] += 1
-        for f in r["fallback"]:
-            fell[f] += 1
-    for key in sorted(table):
-        print(*key, dict(table[key]))
-    if fell:
-        print("CPU fallbacks:", ", ".join(sorted(fell)))
-    good = sum(r["verdict"] in ("ok", "loose", "none") for r in results)
-    print(f"{good} passed, {len(results) - good} failed")
-    return len(results) - good
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    p.add_argument("--worker", action="store_true")
     p.add_argument("--ops", default="", help="regular expression over entry names")
     p.add_argument("--dtypes", default="float32")
     p.add_argument("--kinds", default="forward", help="of " + ",".join(KINDS))
-    p.add_argument("--out", help="JSON lines; finished cases are not run again")
-    p.add_argument("--fresh", action="store_true", help="forget what --out holds")
-    p.add_argument("--jobs", type=int, default=1)
-    p.add_argument("--timeout", type=float, default=300)
-    p.add_argument("--width", type=int, default=200)
-    p.add_argument("--verbose", action="store_true")
-    p.add_argument("--report")
-    args = p.parse_args()
-    if args.worker:
-        return _worker()
-    if args.report:
-        last = {}
-        for line in open(args.report):
-            r = json.loads(line)
-            last[(r["op"], r["dtype"], r["kind"])] = r
-        for r in last.values():
-            if r["verdict"] not in ("ok", "none", "loose"):
-                print(f"{r['verdict']:8} {r['op']} {r['dtype']} {r['kind']} {r['why'][:args.width]}")
-        return report(last.values())
-    return report(_run(args))
+    return sweep.main(__file__, p, _worker, lambda a: _cases(a.ops, a.dtypes.split(","), a.kinds.split(",")))
 
 
 if __name__ == "__main__":
