@@ -60,7 +60,12 @@ class Program {
 
 class Graph {
  public:
-  explicit Graph(int device) : device_(device), owned_(true) {
+  // |platform|: lower for that compiler, to be printed only; empty: for the device that is open.
+  Graph(int device, const std::string& platform) : device_(device), owned_(true) {
+    if (!platform.empty()) {
+      ok(tt_graph_create_for(platform.c_str(), &graph_));
+      return;
+    }
     ensure_open();
     ok(tt_graph_create(device, &graph_));
   }
@@ -134,6 +139,10 @@ class Graph {
     std::vector<Node> out;
     for (int i = 0; i < count; i++) out.push_back({ids[static_cast<size_t>(i)]});
     return out;
+  }
+
+  void where(const std::optional<std::string>& name, const std::optional<std::string>& file, int line) {
+    tt_graph_where(graph(), name ? name->c_str() : nullptr, file ? file->c_str() : nullptr, line);
   }
 
   py::tuple type(Node node) {
@@ -299,12 +308,13 @@ void bind_graph(py::module_& m) {
       .def("__repr__", [](const Node& n) { return "Node(" + std::to_string(n.id) + ")"; });
   py::class_<Program>(m, "Program").def("run", &Program::run, py::arg("args"), py::arg("generator") = py::none());
   py::class_<Graph, std::shared_ptr<Graph>>(m, "Graph")
-      .def(py::init<int>(), py::arg("device") = 0)
+      .def(py::init<int, const std::string&>(), py::arg("device") = 0, py::arg("platform") = "")
       .def("param", [](Graph& g, py::object dtype, const std::vector<int64_t>& sizes) {
         return g.param(reinterpret_cast<THPDtype*>(dtype.ptr())->scalar_type, sizes);
       })
       .def("constant", &Graph::constant)
       .def("call", &Graph::call)
+      .def("where", &Graph::where, py::arg("name") = py::none(), py::arg("file") = py::none(), py::arg("line") = 0)
       .def("type", &Graph::type)
       .def("outputs", &Graph::outputs, py::arg("nodes"), py::arg("donate") = py::none(), py::arg("strides") = py::none())
       .def("text", &Graph::text)

@@ -4,4 +4,5 @@
 
 namespace tt {
 void bind_graph(pybind11::module_& m);
+void bind_aot(pybind11::module_& m);  // aot.cpp
 }

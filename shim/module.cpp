@@ -205,4 +205,5 @@ PYBIND11_MODULE(_C, m) {
   });
   m.def("set_fallback_mode", &set_fallback_mode);
   bind_graph(m);
+  bind_aot(m);
 }

@@ -23,6 +23,9 @@ typedef struct tt_type_desc_t {
 } tt_type_desc_t;
 
 TT_API TT_MUST_USE tt_status_t tt_graph_create(int device, tt_graph_t** out_graph);
+// A graph that is only printed (tt_graph_text), lowered for the compiler of |platform| ("tpu", "cpu", "cuda"), whatever
+// plugin this process runs on; no runtime needs to be open.
+TT_API TT_MUST_USE tt_status_t tt_graph_create_for(const char* platform, tt_graph_t** out_graph);
 TT_API void tt_graph_destroy(tt_graph_t* graph);  // accepts NULL
 // An argument of the program: dense, row-major.
 TT_API TT_MUST_USE tt_status_t tt_graph_param(tt_graph_t* graph, tt_dtype_t dtype, int rank, const int64_t* dims, int* out_id);
@@ -33,6 +36,9 @@ TT_API TT_MUST_USE tt_status_t tt_graph_constant(tt_graph_t* graph, tt_dtype_t d
 // returns in order, then mutated arguments in order.
 TT_API TT_MUST_USE tt_status_t tt_graph_call(tt_graph_t* graph, const char* name, int n_args, const tt_value_t* args, int n_types,
                                              const tt_type_desc_t* types, int* out_ids, int* inout_n);
+// What the compiler's reports say of calls from now on: |name| made them, in |file| (or NULL), line |line|. NULL |name|:
+// nothing, as at first. It becomes part of the program's text.
+TT_API void tt_graph_where(tt_graph_t* graph, const char* name, const char* file, int line);
 TT_API TT_MUST_USE tt_status_t tt_graph_type(tt_graph_t* graph, int id, tt_dtype_t* out_dtype, int* out_rank, int64_t out_dims[TT_MAX_RANK]);
 // Results of the program. |donate[i]| is the parameter number whose buffer result i may reuse, or -1; NULL: none.
 TT_API TT_MUST_USE tt_status_t tt_graph_outputs(tt_graph_t* graph, int n, const int* ids, const int* donate);

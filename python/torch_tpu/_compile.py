@@ -66,11 +66,11 @@ def _bind(example, actual, bindings):
 class _Lowering:
     """One FX graph, with concrete sizes, as one program."""
 
-    def __init__(self, gm, bindings, device):
+    def __init__(self, gm, bindings, device, graph=None):
         self.gm = gm
         self.bindings = bindings
         self.device = device
-        self.graph = _C.Graph(device)
+        self.graph = graph or _C.Graph(device)
         self.env = {}
         self.inputs = []  # (index of the placeholder, or the tensor itself for attributes; order of dims in memory, or None)
         self.results = []  # ("value", output number) | ("input", placeholder) | ("constant", object)
@@ -184,7 +184,11 @@ class _Lowering:
                 self.results.append(("value", seen[a]))
             else:
                 self.results.append(("constant", self.argument(a)))
-        self.graph.outputs(values, None, strides)
+        self.graph.outputs(values, self.donations(node, seen), strides)
+
+    def donations(self, node, order):
+        """For each value of the program (``order``: node -> its number), the parameter whose buffer it may take, or -1."""
+        return None
 
     def compile(self):
         program = self.graph.compile()

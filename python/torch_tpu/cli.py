@@ -1,6 +1,7 @@
 """``torch-tpu``: the executable cache and the state of the installation, from the shell.
 
     torch-tpu info                       what the device is and where its plugin comes from
+    torch-tpu explain TARGET --topology v5e:2x2    what a TPU would do with a program; none is needed
     torch-tpu cache list|verify|clear    the cache on disk
     torch-tpu cache export FILE.tar      pack it, to ship with an image
     torch-tpu cache import FILE.tar      add another machine's entries; damaged ones are refused
@@ -170,6 +171,9 @@ def main(argv=None) -> int:
     fusion.add_argument("file")
     fusion.add_argument("--top", type=int, default=12, help="places and regions to show (default 12)")
     fusion.set_defaults(run=_fusion)
+    from .aot import cli as explain
+
+    explain.add_arguments(verbs)
     args = p.parse_args(argv)
     if args.verb == "cache" and args.what in ("export", "import") and not args.file:
         p.error(f"cache {args.what} needs a file")

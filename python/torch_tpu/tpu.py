@@ -43,6 +43,10 @@ def is_initialized() -> bool:
 def __getattr__(name: str):
     if name == "_initialized":  # torch.utils.checkpoint saves the generators' states only where this holds
         return is_initialized()
+    if name == "aot":  # ahead-of-time compilation, imported where it is used
+        import importlib
+
+        return importlib.import_module("torch_tpu.aot")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

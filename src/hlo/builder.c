@@ -47,6 +47,33 @@ bool hlo_failed(const hlo_builder_t* b) { return b->error != NULL; }
 tt_status_t hlo_builder_error(hlo_builder_t* b) { return tt_status_clone(b->error); }
 void hlo_set_precision(hlo_builder_t* b, hlo_precision_t precision) { b->precision = precision; }
 
+static void put_quoted(tt_strbuf_t* s, const char* text) {
+  tt_strbuf_puts(s, "\"");
+  for (; *text; text++) {
+    unsigned char c = (unsigned char)*text;
+    if (c < 0x20 || c == '"' || c == '\\') tt_strbuf_printf(s, "\\%02X", c);
+    else tt_strbuf_append(s, text, 1);
+  }
+  tt_strbuf_puts(s, "\"");
+}
+
+void hlo_set_where(hlo_builder_t* b, const char* name, const char* file, int line) {
+  b->where = NULL;
+  if (!name) return;
+  tt_strbuf_t s;
+  tt_strbuf_init(&s);
+  put_quoted(&s, name);
+  if (file) {
+    tt_strbuf_puts(&s, "(");
+    put_quoted(&s, file);
+    tt_strbuf_printf(&s, ":%d:1)", line);
+  }
+  char* kept = s.failed ? NULL : hlo_alloc(b, s.len + 1);
+  if (kept) memcpy(kept, s.data, s.len + 1);
+  b->where = kept;
+  tt_strbuf_deinit(&s);
+}
+
 void* hlo_alloc(hlo_builder_t* b, size_t size_bytes) {
   void* p = tt_arena_alloc(&b->arena, size_bytes ? size_bytes : 1);
   if (!p) hlo_fail(b, TT_RESOURCE_EXHAUSTED, "out of host memory while building a program");
@@ -153,6 +180,7 @@ static hlo_op_t* new_op(hlo_builder_t* b, const char* name, int n_in, const hlo_
   hlo_op_t* op = hlo_alloc(b, sizeof *op);
   if (!op) return NULL;
   op->name = name;
+  op->where = b->where;
   op->n_operands = n_in;
   op->n_regions = n_regions;
   op->n_results = n_out;

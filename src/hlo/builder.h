@@ -39,6 +39,9 @@ TT_MUST_USE tt_status_t hlo_builder_error(hlo_builder_t* b);  // a clone of the 
 // "DEFAULT", "HIGH" or "HIGHEST" for every dot and convolution built from now on. Starts at HIGHEST.
 typedef enum hlo_precision_t { HLO_PRECISION_DEFAULT, HLO_PRECISION_HIGH, HLO_PRECISION_HIGHEST } hlo_precision_t;
 void hlo_set_precision(hlo_builder_t* b, hlo_precision_t precision);
+// Ops made from now on carry a location: |name| is what made them, |file|:|line| where; NULL |name|: none, as at first.
+// Locations are part of the text, so programs that are cached by text have none.
+void hlo_set_where(hlo_builder_t* b, const char* name, const char* file, int line);
 
 // A new argument of @main, in order of creation.
 hlo_t hlo_param(hlo_builder_t* b, tt_dtype_t dtype, int rank, const int64_t* dims);

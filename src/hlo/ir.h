@@ -20,6 +20,7 @@ typedef struct hlo_op_t hlo_op_t;
 struct hlo_op_t {
   const char* name;       // "stablehlo.add"; a literal, or in the arena
   const char* attrs;      // text between the braces; NULL when there is none
+  const char* where;      // text inside loc(...); NULL when there is none
   hlo_region_t* parent;
   hlo_op_t *prev, *next;  // in parent's list
   hlo_t* operands;
@@ -64,6 +65,7 @@ struct hlo_builder_t {
   hlo_region_t poison_region;  // what hlo_region_begin yields after a failure
   tt_map_t constants;          // (region, dtype, bytes) -> hlo_value_t*
   hlo_precision_t precision;
+  const char* where;           // of ops made from now on
   uint32_t mark;
 };
 

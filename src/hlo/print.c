@@ -118,7 +118,9 @@ static void put_op(printer_t* p, hlo_op_t* op, int indent) {
     if (i) tt_strbuf_puts(p->s, ", ");
     hlo_put_type(p->s, op->results[i].dtype, op->results[i].rank, op->results[i].dims);
   }
-  tt_strbuf_puts(p->s, op->n_results == 1 ? "\n" : ")\n");
+  if (op->n_results != 1) tt_strbuf_puts(p->s, ")");
+  if (op->where) tt_strbuf_printf(p->s, " loc(%s)", op->where);
+  tt_strbuf_puts(p->s, "\n");
 }
 
 static void put_block(printer_t* p, hlo_op_t* first, int indent) {

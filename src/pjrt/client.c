@@ -175,6 +175,7 @@ const char* tt_client_platform(const tt_client_t* client) { return client->platf
 const char* tt_client_platform_version(const tt_client_t* client) { return client->platform_version; }
 int tt_client_device_count(const tt_client_t* client) { return client->device_count; }
 uint32_t tt_client_caps(const tt_client_t* client) { return client->caps; }
+uint32_t tt_platform_caps(const char* platform) { return find_platform(platform)->caps; }
 const char* tt_client_flags(const tt_client_t* client) { return client->flags; }
 const char* tt_client_fast_flags(const tt_client_t* client) { return client->fast_flags; }
 

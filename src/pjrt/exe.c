@@ -48,7 +48,7 @@ static tt_status_t write_options(const tt_client_t* client, const tt_compile_opt
     return tt_error(TT_INVALID_ARGUMENT, "device %d is not among the %d devices of platform %s", device,
                     client->device_count, client->platform);
   }
-  return tt_compile_options_write(client->devices[device].id, client->flags, options ? options->overrides : NULL,
+  return tt_compile_options_write(client->devices[device].id, 1, client->flags, options ? options->overrides : NULL,
                                   &client->plugin->unknown_flags, out);
 }
 
@@ -160,7 +160,7 @@ static double property(const PJRT_Executable_GetCostAnalysis_Args* costs, const 
 }
 
 tt_status_t tt_executable_stats(const tt_plugin_t* plugin, PJRT_Executable* executable, tt_exe_stats_t* out_stats) {
-  *out_stats = (tt_exe_stats_t){-1, -1, -1, -1, -1, -1, -1, -1};
+  *out_stats = (tt_exe_stats_t){-1, -1, -1, -1, -1, -1, -1, -1, -1};
   PJRT_Executable_GetCompiledMemoryStats_Args memory =
       TT_PJRT_ARGS(PJRT_Executable_GetCompiledMemoryStats, .executable = executable);
   tt_status_t status = TT_PJRT_CALL(plugin, PJRT_Executable_GetCompiledMemoryStats, &memory);
@@ -170,6 +170,8 @@ tt_status_t tt_executable_stats(const tt_plugin_t* plugin, PJRT_Executable* exec
     out_stats->output_bytes = memory.output_size_in_bytes;
     out_stats->alias_bytes = memory.alias_size_in_bytes;
     out_stats->temp_bytes = memory.temp_size_in_bytes;
+    // A plugin older than the field leaves it zero.
+    out_stats->peak_bytes = memory.peak_memory_in_bytes ? memory.peak_memory_in_bytes : -1;
   } else if (tt_status_code(status) != TT_UNIMPLEMENTED) {
     return status;
   }

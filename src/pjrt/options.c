@@ -141,6 +141,7 @@ enum {
   COMPILE_ENV_OVERRIDES = 7,
   BUILD_NUM_REPLICAS = 4,
   BUILD_NUM_PARTITIONS = 5,
+  BUILD_USE_SPMD = 6,
   BUILD_DEVICE_ASSIGNMENT = 9,
   ASSIGNMENT_REPLICAS = 1,
   ASSIGNMENT_COMPUTATIONS = 2,
@@ -208,13 +209,14 @@ static void write_device_assignment(int device_id, tt_strbuf_t* build) {
   tt_strbuf_deinit(&assignment);
 }
 
-tt_status_t tt_compile_options_write(int device_id, const char* flags, const char* overrides,
+tt_status_t tt_compile_options_write(int device_id, int partitions, const char* flags, const char* overrides,
                                      const tt_unknown_flags_t* unknown, tt_strbuf_t* out) {
   tt_strbuf_t build;
   tt_strbuf_init(&build);
   // XLA stops the process on zero replicas or partitions, so these two are never left out.
   tt_pb_int(&build, BUILD_NUM_REPLICAS, 1);
-  tt_pb_int(&build, BUILD_NUM_PARTITIONS, 1);
+  tt_pb_int(&build, BUILD_NUM_PARTITIONS, (uint64_t)partitions);
+  if (partitions > 1) tt_pb_int(&build, BUILD_USE_SPMD, 1);
   if (device_id >= 0) write_device_assignment(device_id, &build);
   tt_pb_message(out, COMPILE_BUILD_OPTIONS, &build);
   tt_strbuf_deinit(&build);

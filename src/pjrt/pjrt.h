@@ -51,6 +51,7 @@ bool tt_client_device_attribute_int(const tt_client_t* client, int device, const
 const char* tt_client_flags(const tt_client_t* client);
 const char* tt_client_fast_flags(const tt_client_t* client);
 uint32_t tt_client_caps(const tt_client_t* client);  // tt_caps_t of ops/op.h, by platform
+uint32_t tt_platform_caps(const char* platform);     // the same without a client
 // Bytes in use / limit as the plugin reports them; UNIMPLEMENTED where it does not.
 TT_MUST_USE tt_status_t tt_client_memory_stats(tt_client_t* client, int device, int64_t* out_in_use, int64_t* out_limit,
                                                int64_t* out_peak);
@@ -111,7 +112,7 @@ TT_MUST_USE tt_status_t tt_exe_run(tt_exe_t* exe, int n_args, tt_pbuf_t* const* 
                                    tt_pbuf_t** out_buffers, tt_pevent_t** out_done);
 // Estimates of the compiler; fields it does not know are -1.
 typedef struct tt_exe_stats_t {
-  int64_t code_bytes, argument_bytes, output_bytes, alias_bytes, temp_bytes;
+  int64_t code_bytes, argument_bytes, output_bytes, alias_bytes, temp_bytes, peak_bytes;
   double flops, bytes_accessed, optimal_seconds;
 } tt_exe_stats_t;
 TT_MUST_USE tt_status_t tt_exe_stats(tt_exe_t* exe, tt_exe_stats_t* out_stats);
@@ -120,7 +121,28 @@ TT_MUST_USE tt_status_t tt_exe_stats(tt_exe_t* exe, tt_exe_stats_t* out_stats);
 // |name| as the plugin spells it ("v5e:2x2", "tpu7x:2x2x1"). No device is needed.
 TT_MUST_USE tt_status_t tt_topology_create(tt_plugin_t* plugin, const char* name, tt_topology_t** out_topology);
 void tt_topology_release(tt_topology_t* topology);
-// Compiles for the topology's first chip; |out_stats| may be NULL; |out_bytes| may be NULL (else tt_malloc'ed).
+// Chips (devices) of the topology and what its compiler calls one ("TPU v5 lite"; "" when it does not say; borrowed).
+TT_MUST_USE tt_status_t tt_topology_devices(const tt_topology_t* topology, int* out_count);
+const char* tt_topology_device_kind(const tt_topology_t* topology);
+const char* tt_topology_platform_version(const tt_topology_t* topology);  // "" when it does not say; borrowed
+
+typedef struct tt_compiled_t tt_compiled_t;  // a program for a topology; owned; keeps its plugin
+// |partitions| chips share the program, divided by its sharding annotations; 1: the topology's first chip.
+TT_MUST_USE tt_status_t tt_topology_compile_program(tt_topology_t* topology, const char* text, size_t text_len,
+                                                    const char* overrides, int partitions,
+                                                    tt_compiled_t** out_compiled);
+void tt_compiled_free(tt_compiled_t* compiled);  // accepts NULL
+TT_MUST_USE tt_status_t tt_compiled_stats(const tt_compiled_t* compiled, tt_exe_stats_t* out_stats);
+// Numeric properties of the compiler's cost analysis, one call of |each| a property; |name| is NUL-terminated.
+TT_MUST_USE tt_status_t tt_compiled_costs(const tt_compiled_t* compiled,
+                                          void (*each)(void* ctx, const char* name, double value), void* ctx);
+// The program after optimisation; |*out_format| is "hlo" (HloModuleProto), "hlo_with_config" or "mlir".
+// |*out_bytes| is tt_malloc'ed. UNIMPLEMENTED where the plugin keeps it to itself.
+TT_MUST_USE tt_status_t tt_compiled_optimized(const tt_compiled_t* compiled, char out_format[32], void** out_bytes,
+                                              size_t* out_len);
+TT_MUST_USE tt_status_t tt_compiled_serialize(const tt_compiled_t* compiled, void** out_bytes, size_t* out_len);
+
+// All at once, for the topology's first chip; |out_stats| may be NULL; |out_bytes| may be NULL (else tt_malloc'ed).
 TT_MUST_USE tt_status_t tt_topology_compile(tt_topology_t* topology, const char* text, size_t text_len,
                                             const char* overrides, tt_exe_stats_t* out_stats, void** out_bytes,
                                             size_t* out_len);

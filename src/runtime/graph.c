@@ -50,18 +50,24 @@ static tt_graph_t* graph_new(hlo_builder_t* b) {
   return g;
 }
 
-tt_status_t tt_graph_create(int device, tt_graph_t** out) {
+static tt_status_t create(int device, uint32_t caps, tt_graph_t** out) {
   hlo_builder_t* b = hlo_builder_create();
   *out = graph_new(b);
   if (!*out) {
     hlo_builder_destroy(b);
     return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
   }
-  tt_emit_init(&(*out)->own, b, g_rt.caps);
+  tt_emit_init(&(*out)->own, b, caps);
   hlo_set_precision(b, (hlo_precision_t)g_rt.precision);
   (*out)->e = &(*out)->own;
   (*out)->device = device;
   return NULL;
+}
+
+tt_status_t tt_graph_create(int device, tt_graph_t** out) { return create(device, g_rt.caps, out); }
+
+tt_status_t tt_graph_create_for(const char* platform, tt_graph_t** out) {
+  return create(0, tt_platform_caps(platform), out);
 }
 
 void tt_graph_destroy(tt_graph_t* g) {
@@ -72,6 +78,10 @@ void tt_graph_destroy(tt_graph_t* g) {
   tt_free(g->donate);
   tt_free(g->strides);
   tt_free(g);
+}
+
+void tt_graph_where(tt_graph_t* g, const char* name, const char* file, int line) {
+  hlo_set_where(g->b, name, file, line);
 }
 
 tt_status_t tt_graph_param(tt_graph_t* g, tt_dtype_t dtype, int rank, const int64_t* dims, int* out_id) {

@@ -1,0 +1,70 @@
+// Ahead of time: the public face of topologies.
+#include "tt/aot.h"
+
+#include "base/alloc.h"
+#include "pjrt/pjrt.h"
+
+struct tt_aot_t {
+  tt_plugin_t* plugin;
+  tt_topology_t* topology;
+  int devices;
+};
+
+static tt_compiled_t* body(const tt_aot_program_t* program) { return (tt_compiled_t*)(uintptr_t)program; }
+
+tt_status_t tt_aot_open(const char* library, const char* topology, tt_aot_t** out_aot) {
+  *out_aot = NULL;
+  tt_aot_t* aot = tt_calloc(1, sizeof *aot);
+  if (!aot) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  tt_status_t status = tt_plugin_open(library, &aot->plugin);
+  if (!status) status = tt_topology_create(aot->plugin, topology, &aot->topology);
+  if (!status) status = tt_topology_devices(aot->topology, &aot->devices);
+  if (status) {
+    tt_aot_close(aot);
+    return status;
+  }
+  *out_aot = aot;
+  return NULL;
+}
+
+void tt_aot_close(tt_aot_t* aot) {
+  if (!aot) return;
+  tt_topology_release(aot->topology);
+  if (aot->plugin) tt_plugin_release(aot->plugin);
+  tt_free(aot);
+}
+
+int tt_aot_devices(const tt_aot_t* aot) { return aot->devices; }
+const char* tt_aot_device_kind(const tt_aot_t* aot) { return tt_topology_device_kind(aot->topology); }
+const char* tt_aot_platform_version(const tt_aot_t* aot) { return tt_topology_platform_version(aot->topology); }
+
+tt_status_t tt_aot_compile(tt_aot_t* aot, const char* text, size_t len, const char* flags, int partitions,
+                           tt_aot_program_t** out_program) {
+  return tt_topology_compile_program(aot->topology, text, len, flags, partitions, (tt_compiled_t**)out_program);
+}
+
+void tt_aot_program_free(tt_aot_program_t* program) { tt_compiled_free(body(program)); }
+
+tt_status_t tt_aot_memory(const tt_aot_program_t* program, tt_aot_memory_t* out_memory) {
+  tt_exe_stats_t s;
+  *out_memory = (tt_aot_memory_t){-1, -1, -1, -1, -1, -1};
+  TT_TRY(tt_compiled_stats(body(program), &s));
+  *out_memory = (tt_aot_memory_t){s.code_bytes,  s.argument_bytes, s.output_bytes,
+                                  s.alias_bytes, s.temp_bytes,     s.peak_bytes};
+  return NULL;
+}
+
+tt_status_t tt_aot_costs(const tt_aot_program_t* program, void (*each)(void* ctx, const char* name, double value),
+                         void* ctx) {
+  return tt_compiled_costs(body(program), each, ctx);
+}
+
+tt_status_t tt_aot_optimized(const tt_aot_program_t* program, char out_format[32], void** out_bytes, size_t* out_len) {
+  return tt_compiled_optimized(body(program), out_format, out_bytes, out_len);
+}
+
+tt_status_t tt_aot_serialize(const tt_aot_program_t* program, void** out_bytes, size_t* out_len) {
+  return tt_compiled_serialize(body(program), out_bytes, out_len);
+}
+
+void tt_aot_bytes_free(void* bytes) { tt_free(bytes); }
