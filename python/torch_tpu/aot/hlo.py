@@ -162,6 +162,8 @@ class Module:
                     sequences[pair.get(1, 0)] = ids
         items = self.computations.get(entry, [])
         self.root = roots.get(entry)
+        self.donated = [_ints(f.get(1, 0))[0] for n, v in _fields(proto) if n == 8 for k, w in _fields(v) if k == 1
+                        for f in [dict(_fields(w))] if f.get(1) != b""]  # results that take an argument's place
         self.is_scheduled = entry in sequences
         by_id = {x.id: x for x in items}
         self.order = [by_id[i] for i in sequences[entry] if i in by_id] if self.is_scheduled else items
@@ -208,7 +210,7 @@ class Module:
         return out
 
     def memory_line(self):
-        """Bytes of values in the device's main memory while each instruction of ``order`` runs, parameters not counted,
+        """Bytes of values in the device's main memory while each instruction of ``order`` runs, arguments not counted nor results in their place,
         and what is live at the fullest moment, largest first. Values inside fusions and loops are not seen."""
         last = {}
         for i, x in enumerate(self.order):
@@ -219,9 +221,10 @@ class Module:
             for o in self.by_id[self.root].operands if self.root in self.by_id else ():
                 last[self._source(o)] = len(self.order)
         live, now, line, best, peak = {}, 0, [], 0, []
+        elsewhere = self._in_arguments()
         dying = {}
         for i, x in enumerate(self.order):
-            size = self._made(x)
+            size = max(0, self._made(x) - elsewhere.get(x.id, 0))
             if size:
                 live[x.id] = size
                 now += size
@@ -233,6 +236,17 @@ class Module:
                 now -= live.pop(d)
         held = [Live(self.by_id[k], v) for k, v in peak]
         return line, sorted(held, key=lambda v: -v.bytes)
+
+    def _in_arguments(self) -> dict:
+        """Bytes of each instruction's result that go where an argument was, because it is donated."""
+        root, out = self.by_id.get(self.root), {}
+        if root is None or root.opcode != "tuple":
+            return out
+        for i in self.donated:
+            if i < len(root.operands):
+                source = self._source(root.operands[i])
+                out[source] = out.get(source, 0) + self.by_id[root.operands[i]].shape.bytes
+        return out
 
     def _made(self, x) -> int:
         """Bytes of the buffer that |x| fills."""
