@@ -29,6 +29,25 @@ static void drop_all_programs(void) {
   tt_map_deinit(&g_programs);
 }
 
+// ---------------------------------------------------------------- dump
+static char g_dump[1024];
+
+void rt_dump_open(const char* folder) { snprintf(g_dump, sizeof g_dump, "%s", folder ? folder : ""); }
+
+// Failures are quiet: whoever asked for the files sees that they are missing.
+static void dump(const char* text, size_t len, tt_hash128_t hash, const char* what) {
+  char path[sizeof g_dump + 64];
+  snprintf(path, sizeof path, "%s/%016llx%016llx.mlir", g_dump, (unsigned long long)hash.lo, (unsigned long long)hash.hi);
+  FILE* f = fopen(path, "wb");
+  if (!f) return;
+  fputs("// ", f);
+  fputs(what, f);
+  fputs("\n", f);
+  fwrite(text, 1, len, f);
+  fclose(f);
+}
+
+// ---------------------------------------------------------------- compiling
 tt_status_t rt_compile(int device, const char* text, size_t len, bool fast, const char* what, tt_exe_t** out_exe) {
   *out_exe = NULL;
   // 128 bits of the text and its length stand for it: a text is our own printer's, not an adversary's.
@@ -42,6 +61,7 @@ tt_status_t rt_compile(int device, const char* text, size_t len, bool fast, cons
     *out_exe = found;
     return NULL;
   }
+  if (g_dump[0]) dump(text, len, key.hash, what);
   tt_compile_options_t options = {.device = device, .overrides = fast ? tt_client_fast_flags(g_rt.client) : NULL};
   tt_status_t status = tt_exe_compile(g_rt.client, text, len, &options, out_exe);
   if (status) {

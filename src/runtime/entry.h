@@ -145,6 +145,8 @@ TT_MUST_USE tt_status_t rt_dense_cell(const tt_tensor_t* t, rt_cell_t** out_cell
 // ---------------------------------------------------------------- compiling (compile.c)
 // Compiles |text| for |device| through the memory cache of programs. |fast|: prefer a quick compile to quick code (small
 // programs, whose time is the call's). No lock held.
+// Programs that are compiled from now on are written to |folder| too, as HASH.mlir below a line "// op"; NULL or "": not.
+void rt_dump_open(const char* folder);
 TT_MUST_USE tt_status_t rt_compile(int device, const char* text, size_t len, bool fast, const char* what, tt_exe_t** out_exe);
 
 // The same through the disk cache too.

@@ -100,8 +100,14 @@ static tt_status_t open_locked(const tt_runtime_options_t* o) {
     d->live.next = d->live.prev = &d->live;
     TT_TRY_GOTO(status, fail, tt_rng_create(&d->rng));
   }
-  if (o->cache_dir && *o->cache_dir) rt_disk_open(o->cache_dir, o->cache_limit_bytes);
   g_rt.caps = tt_client_caps(client);
+  // For the sweep over TPU compilers: every program is lowered for another platform and written out before it compiles.
+  const char* platform = getenv("TORCH_TPU_LOWER_FOR");
+  const char* dump = getenv("TORCH_TPU_DUMP");
+  if (platform && *platform) g_rt.caps = tt_platform_caps(platform);
+  rt_dump_open(dump);
+  bool keep = !(platform && *platform) && !(dump && *dump);  // kept executables would hide their programs
+  if (keep && o->cache_dir && *o->cache_dir) rt_disk_open(o->cache_dir, o->cache_limit_bytes);
   g_rt.pid = (int)getpid();
   g_rt.n_devices = n;
   g_rt.client = client;
