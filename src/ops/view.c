@@ -269,7 +269,16 @@ hlo_t tt_view_write(hlo_builder_t* b, hlo_t base, hlo_t value, int rank, const i
     hlo_t starts[TT_MAX_RANK + 1];
     bool all_static;
     box_starts(b, p, digits, starts, &all_static);
-    next = hlo_dynamic_update_slice(b, to_box(b, base, dtype, p), update, starts);
+    hlo_t box = to_box(b, base, dtype, p);
+    if (base->op) {
+      // The base is computed in this program, which may use the result more than once. XLA's CPU compiler then may write the slice into its buffer and let another
+      // user of the result compute it once more, from the overwritten buffer: wrong where the update reads the base. A
+      // selection is never written in place over what it reads elsewhere.
+      hlo_t there = hlo_dynamic_update_slice(b, hlo_splat(b, TT_BOOL, 0, p->n, p->radix), hlo_splat(b, TT_BOOL, 1, p->n, p->len), starts);
+      next = hlo_select(b, there, hlo_dynamic_update_slice(b, hlo_splat(b, dtype, 0, p->n, p->radix), update, starts), box);
+    } else {
+      next = hlo_dynamic_update_slice(b, box, update, starts);
+    }
     total = hlo_numel(base) * (int64_t)tt_dtype_size(base->dtype) / (int64_t)tt_dtype_size(dtype);
     next = hlo_flatten(b, next);
     if (next->dims[0] != total) next = hlo_slice_dim(b, next, 0, 0, total, 1);

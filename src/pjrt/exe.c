@@ -35,6 +35,11 @@ static tt_status_t wrap(tt_client_t* client, PJRT_LoadedExecutable* loaded, tt_e
   PJRT_Executable_NumOutputs_Args outputs = TT_PJRT_ARGS(PJRT_Executable_NumOutputs, .executable = exe->executable);
   TT_TRY_GOTO(status, fail, TT_PJRT_CALL(client->plugin, PJRT_Executable_NumOutputs, &outputs));
   exe->output_count = (int)outputs.num_outputs;
+  PJRT_Executable_GetCompiledMemoryStats_Args memory =
+      TT_PJRT_ARGS(PJRT_Executable_GetCompiledMemoryStats, .executable = exe->executable);
+  status = TT_PJRT_CALL(client->plugin, PJRT_Executable_GetCompiledMemoryStats, &memory);
+  if (!status && memory.temp_size_in_bytes > 0) exe->temp_bytes = memory.temp_size_in_bytes;
+  tt_status_free(status);  // a plugin that cannot say: unknown
   *out_exe = exe;
   return NULL;
 fail:
@@ -132,6 +137,7 @@ void tt_exe_release(tt_exe_t* exe) {
 }
 
 int tt_exe_output_count(const tt_exe_t* exe) { return exe->output_count; }
+int64_t tt_exe_temp_bytes(const tt_exe_t* exe) { return exe->temp_bytes; }
 
 tt_status_t tt_exe_run(tt_exe_t* exe, int n_args, tt_pbuf_t* const* args, int n_keep, const int64_t* keep,
                        tt_pbuf_t** out_buffers, tt_pevent_t** out_done) {

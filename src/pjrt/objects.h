@@ -70,6 +70,7 @@ struct tt_exe_t {
   PJRT_LoadedExecutable* loaded;
   PJRT_Executable* executable;
   int output_count;
+  int64_t temp_bytes;
 };
 
 struct tt_topology_t {

@@ -105,6 +105,7 @@ TT_MUST_USE tt_status_t tt_exe_serialize(tt_exe_t* exe, void** out_bytes, size_t
 void tt_exe_retain(tt_exe_t* exe);
 void tt_exe_release(tt_exe_t* exe);  // accepts NULL
 int tt_exe_output_count(const tt_exe_t* exe);
+int64_t tt_exe_temp_bytes(const tt_exe_t* exe);  // memory it needs while it runs, besides arguments and results; 0 unknown
 // Enqueues one execution. |keep| lists arguments that must not be donated in this call although the program says so.
 // On success out_buffers[0..n) are owned by the caller; donated arguments are consumed (still to be freed).
 // |out_done| may be NULL; else it receives the event of the whole execution.

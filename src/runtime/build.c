@@ -246,6 +246,8 @@ static tt_status_t write_through(build_t* w, int tref, hlo_t v, const rt_layout_
                       "unsupported operation: more than one element of the written-to tensor refers to a single memory "
                       "location. Please clone() the tensor before performing the operation.");
     hlo_t base = base_or_zeros(w, slot, (tt_dtype_t)t->dtype);
+    // In a larger program others use the result too: tt_view_write must not write in place (its comment says why).
+    if (w->e != &w->own && !base->op) base = hlo_optimization_barrier(w->b, base);
     tt_view_plan_t plan;
     hlo_t digits[TT_MAX_RANK + 1] = {0};
     tt_view_plan(hlo_numel(base) * (int64_t)tt_dtype_size(base->dtype) / (int64_t)tt_dtype_size((tt_dtype_t)t->dtype), t->rank,

@@ -227,10 +227,15 @@ static tt_status_t run_node(rt_region_t* r, rt_node_t* n) {
     if (g_scratch.owned[i]) tt_pbuf_free(g_rt.client, g_scratch.buffers[i]);
   if (status) return tt_status_annotate(status, "%s (deferred; first issued at %s)", e->op_name, e->where ? e->where : "?");
   RT_COUNT(executions, 1);
+  for (int i = 0; i < e->n_writes; i++) {
+    rt_cell_t* old = r->refs[n->first_ref + e->writes[i].slot];
+    if (e->writes[i].donated >= 0 && old->refs == 1) rt_cell_spend(old);
+  }
   for (int i = 0; i < e->n_outputs; i++) {
     if (i == e->check_output) rt_checks_push_locked(outputs[i], e, n->where >= 0 ? r->text.data + n->where : "");
     else fulfil(&r->outs[n->first_out + i], outputs[i]);
   }
+  rt_memory_transient(r->device, tt_exe_temp_bytes(e->exe));
   return NULL;
 }
 

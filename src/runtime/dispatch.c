@@ -172,6 +172,8 @@ static tt_status_t deliver(scratch_t* s, rt_entry_t* e, tt_results_t* results) {
   bool lost = false;
   for (int i = 0; i < e->n_writes; i++) {
     const rt_slot_write_t* w = &e->writes[i];
+    rt_cell_t* old = c->slots[w->slot].storage->cell;
+    if (w->donated >= 0 && old->refs == 1) rt_cell_spend(old);
     rt_cell_t* cell = rt_cell_create(out[w->output], w->layout, c->device);
     if (cell) rt_storage_set(c->slots[w->slot].storage, cell);
     else lost = true;
@@ -190,6 +192,7 @@ static tt_status_t deliver(scratch_t* s, rt_entry_t* e, tt_results_t* results) {
     r->storage = rt_storage_wrap(c->device, f->nbytes, cell);
     if (!r->storage || (f->output >= 0 && !cell)) lost = true;
   }
+  if (e->exe) rt_memory_transient(c->device, tt_exe_temp_bytes(e->exe));
   return lost ? tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted") : NULL;
 }
 

@@ -17,6 +17,7 @@ typedef struct source_t {
 typedef struct fused_out_t {
   int32_t out;              // into the region's outs; -1: a check
   int32_t node;             // of the check
+  int32_t donor;            // external cell whose buffer it takes over, -1
 } fused_out_t;
 
 struct rt_fused_t {
@@ -117,7 +118,7 @@ static int choose_outputs(fuse_t* f, rt_fused_t* fused, hlo_t* results, int* ali
       if (!check && !job->out_live[out]) continue;
       results[n] = f->outs[out];
       aliases[n] = -1;
-      fused->outs[n] = (fused_out_t){check ? -1 : out, i};
+      fused->outs[n] = (fused_out_t){check ? -1 : out, i, -1};
       int32_t origin = f->origin[out];
       if (!check && origin >= 0 && job->external_dead[origin] && same_layout(job->external[origin], results[n])) {
         for (int p = 0; p < f->e.n_operands; p++) {
@@ -126,7 +127,7 @@ static int choose_outputs(fuse_t* f, rt_fused_t* fused, hlo_t* results, int* ali
           for (int k = 0; k < n; k++) taken |= aliases[k] == p;
           if (!taken) aliases[n] = p;
         }
-        fused->n_donated += aliases[n] >= 0;
+        if (aliases[n] >= 0) fused->outs[n].donor = origin, fused->n_donated++;
       }
       n++;
     }
@@ -428,12 +429,17 @@ tt_status_t rt_fused_run(const rt_fused_t* f, rt_region_t* r) {
     if (f->owned[i]) tt_pbuf_free(g_rt.client, f->buffers[i]);
   if (status) return tt_status_annotate(status, "a fused region of %d operations", r->n_nodes);
   RT_COUNT(executions, 1);
+  RT_COUNT(donations, f->n_donated);
+  // What was donated is not there twice; what dies here still is, beside the results and what the program needs itself.
+  for (int i = 0; i < f->n_outs; i++)
+    if (f->outs[i].donor >= 0) rt_cell_spend(r->external[f->outs[i].donor]);
   for (int i = 0; i < f->n_outs; i++) {
     const fused_out_t* o = &f->outs[i];
     const rt_node_t* n = &r->nodes[o->node];
     if (o->out >= 0) rt_cell_fulfil(r->outs[o->out], outputs[i]);
     else rt_checks_push_locked(outputs[i], n->entry, n->where >= 0 ? r->text.data + n->where : "");
   }
+  rt_memory_transient(r->device, tt_exe_temp_bytes(f->exe));
   return NULL;
 }
 

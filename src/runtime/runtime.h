@@ -44,6 +44,9 @@ rt_cell_t* rt_cell_create(tt_pbuf_t* buffer, const rt_layout_t* layout, int devi
 static inline rt_cell_t* rt_cell_retain(rt_cell_t* cell) { cell->refs++; return cell; }
 void rt_cell_release(rt_cell_t* cell);  // accepts NULL
 void rt_cell_fulfil(rt_cell_t* cell, tt_pbuf_t* buffer);  // a pending cell gets its buffer (taken)
+void rt_cell_spend(rt_cell_t* cell);    // its buffer was donated: the cell has none any more
+// A program that needs |bytes| of its own while it runs has been started: they count for the peak.
+void rt_memory_transient(int device, int64_t bytes);
 
 // ---------------------------------------------------------------- storages
 struct tt_storage_t {

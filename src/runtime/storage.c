@@ -90,6 +90,18 @@ void rt_cell_fulfil(rt_cell_t* cell, tt_pbuf_t* buffer) {
   account(cell->device, cell->layout->size_bytes);
 }
 
+void rt_cell_spend(rt_cell_t* cell) {
+  if (!cell->buffer) return;
+  account(cell->device, -cell->layout->size_bytes);
+  tt_pbuf_free(g_rt.client, cell->buffer);
+  cell->buffer = NULL;
+}
+
+void rt_memory_transient(int device, int64_t bytes) {
+  tt_memory_stats_t* m = &g_rt.devices[device].memory;
+  if (m->allocated + bytes > m->peak_allocated) m->peak_allocated = m->allocated + bytes;
+}
+
 void rt_cell_release(rt_cell_t* cell) {
   if (!cell || --cell->refs > 0) return;
   if (cell->buffer) {

@@ -38,7 +38,7 @@ def test_cuts_name_the_line_and_what_they_cost(defer, tmp_path):
     report = torch.tpu.explain_fusion()
     assert report.without_read(read[0]) >= 5
     assert 0 < report.hit_rate < 1
-    text = str(report)
+    text = report.text(10000)
     assert read[0]["where"] in text and "would be one program" in text
     mine = [r for r in report.data["regions"] if r.get("cut", {}).get("where") == read[0]["where"]]
     assert mine and max(r["ran_fused"] for r in mine) >= 3 and mine[0]["first"]["where"].startswith("test_explain_fusion.py:")
