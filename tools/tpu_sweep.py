@@ -11,6 +11,7 @@ import argparse
 import collections
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -66,6 +67,7 @@ def collect(options, folder):
     done = set(open(done_path).read().split("\n")) if os.path.exists(done_path) else set()
     keys = [f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name for op in op_db]
     left = [k for k in dict.fromkeys(keys) if k not in done and re.search(options.ops, k)]
+    random.Random(0).shuffle(left)  # a sweep that is stopped early has seen a bit of everything
     programs = os.path.join(folder, "programs")
     env = {**os.environ, "TORCH_TPU_DUMP": programs, "TORCH_TPU_LOWER_FOR": "tpu", "TORCH_TPU_FALLBACK": "off", "OMP_NUM_THREADS": "1"}
     while left and time.monotonic() < options.end:
@@ -142,7 +144,7 @@ def compile_all(options, folder):
     return [r for r in results.values() if r["program"] in set(sum(chosen.values(), []))]
 
 
-def publish(results, path):
+def publish(results, path, folder):
     rows = collections.defaultdict(lambda: collections.defaultdict(list))
     for r in results:
         rows[r["row"]][r["topology"]].append(r["error"])
@@ -151,6 +153,7 @@ def publish(results, path):
     lines = ["# Lowerings compiled for TPUs", "",
              "Made by `./dev tpu-sweep` with libtpu, without a TPU: programs of PyTorch's operator samples (OpInfo), lowered for a",
              "TPU, a few of each operator, each compiled for the chips named. Compiled, not run.", "",
+             f"{len(open(os.path.join(folder, 'collected')).readlines())} of OpInfo's entries were collected so far.", "",
              "| topology | operators tried | programs | operators refused |", "| --- | --- | --- | --- |"]
     for t in topologies:
         tried = [row for row in rows if rows[row][t]]
@@ -200,7 +203,7 @@ def main():
     options.end = start + options.seconds
     results = compile_all(options, options.folder)
     if not options.no_doc:
-        publish(results, os.path.join(ROOT, "docs", "reference", "tpu-lowerings.md"))
+        publish(results, os.path.join(ROOT, "docs", "reference", "tpu-lowerings.md"), options.folder)
     return 1 if any(r["error"] for r in results) else 0
 
 
