@@ -8,9 +8,7 @@ namespace tt {
 
 std::atomic<FallbackMode> g_fallback_mode{FallbackMode::Warn};
 
-namespace {
-
-void announce(Overload& o, const char* reason) {
+void announce_fallback(Overload& o, const char* reason) {
   o.fallbacks.fetch_add(1, std::memory_order_relaxed);
   FallbackMode mode = g_fallback_mode.load(std::memory_order_relaxed);
   const char* why = reason != nullptr && reason[0] != 0 ? reason : "the tpu device has no lowering for it";
@@ -21,6 +19,8 @@ void announce(Overload& o, const char* reason) {
     TORCH_WARN(o.name(), " runs on the CPU: ", why, ". It is right but slow; TORCH_TPU_FALLBACK=error forbids it, =off silences this.");
   }
 }
+
+namespace {
 
 at::Tensor to_cpu(const at::Tensor& t, c10::SmallVectorImpl<std::pair<at::Tensor, at::Tensor>>& seen) {
   if (!t.defined() || t.device().type() != kTpu) return t;
@@ -58,7 +58,7 @@ void copy_back(const at::Tensor& device_tensor, const at::Tensor& host) {
 }  // namespace
 
 void run_on_cpu(Overload& o, torch::jit::Stack* stack, const char* reason) {
-  announce(o, reason);
+  announce_fallback(o, reason);
   Call call(o, stack);
   call.pack();
   const int device = call.device;

@@ -151,6 +151,7 @@ void pack_plain(const c10::IValue& value, Kind kind, Bump& memory, tt_value_t* o
 // ---------------------------------------------------------------- kernels (boxed.cpp, fallback.cpp, trace.cpp)
 void run(Overload& overload, torch::jit::Stack* stack);
 void run_on_cpu(Overload& overload, torch::jit::Stack* stack, const char* reason);
+void announce_fallback(Overload& overload, const char* reason);  // counts it; warns once, or throws
 tt_status_t infer(void* call, const tt_op_t* op, void* sink);
 tt_status_t trace(void* call, const tt_op_t* op, tt_lower_t* lower);
 // Meta twins of a call's arguments. |for_trace| gives functional arguments only, in the functional sibling's order.
@@ -160,6 +161,7 @@ void push_meta(void* sink, const at::Tensor& meta);
 std::vector<at::Tensor> take_results(tt_results_t* results, int device);
 std::vector<Overload*> all_overloads();
 int register_kernels();  // the number of kernels registered
+void register_sparse();  // sparse.cpp
 
 enum class FallbackMode : int { Warn, Error, Off };
 extern std::atomic<FallbackMode> g_fallback_mode;

@@ -103,7 +103,8 @@ static void lower_gru_cell_backward(tt_lower_t* l) {
 }
 
 static const tt_op_row_t k_rows[] = {
-    {.name = "_thnn_fused_lstm_cell", .lower = lower_lstm_cell},
+    // PyTorch's meta kernel breaks on a cell without biases.
+    {.name = "_thnn_fused_lstm_cell", .lower = lower_lstm_cell, .flags = TT_OP_NO_META},
     {.name = "_thnn_fused_lstm_cell_backward_impl", .lower = lower_lstm_cell_backward},
     {.name = "_thnn_fused_gru_cell", .lower = lower_gru_cell, .flags = TT_OP_NO_META},
     {.name = "_thnn_fused_gru_cell_backward", .lower = lower_gru_cell_backward, .flags = TT_OP_NO_META},
