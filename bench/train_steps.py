@@ -2,6 +2,8 @@
 device executions, compiles and core allocations of the last step.
 
     python bench/train_steps.py --models mlp,gpt,resnet --modes cpu,strict,fused,compiled --steps 12
+
+Mode torch_xla needs an interpreter of its own, with torch_xla 2.9 and the torch it asks for: --xla-python PATH.
 """
 import argparse
 import json
@@ -83,7 +85,11 @@ MODELS = {"mlp": mlp, "gpt": gpt, "resnet": resnet}
 def run(name, mode, steps):
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    device = "cpu" if mode == "cpu" else "tpu"
+    device, end_step = ("cpu" if mode == "cpu" else "tpu"), lambda: None
+    if mode == "torch_xla":
+        import torch_xla
+
+        device, end_step = torch_xla.device(), torch_xla.sync
     model, loss_of, optimizer = MODELS[name](device)
     if mode == "fused":
         torch.tpu.set_eager_mode(torch.tpu.EagerMode.DEFER_AND_FUSE)
@@ -101,6 +107,7 @@ def run(name, mode, steps):
         loss = loss_of(forward)
         loss.backward()
         optimizer.step()
+        end_step()
         value = loss.item()
         wall.append(time.perf_counter() - w)
         cpu.append(time.process_time() - c)
@@ -116,6 +123,7 @@ def main():
     p.add_argument("--models", default="mlp")
     p.add_argument("--modes", default="cpu,strict,fused,compiled")
     p.add_argument("--steps", type=int, default=12)
+    p.add_argument("--xla-python", default=sys.executable)
     p.add_argument("--one", nargs=2)
     args = p.parse_args()
     if args.one:
@@ -124,7 +132,11 @@ def main():
     for name in args.models.split(","):
         reference = None
         for mode in args.modes.split(","):  # a process each: caches and allocators do not help one another
-            out = subprocess.run([sys.executable, os.path.abspath(__file__), "--one", name, mode, "--steps", str(args.steps)],
+            python, env = sys.executable, dict(os.environ)
+            if mode == "torch_xla":
+                python, env["PJRT_DEVICE"] = args.xla_python, "CPU"
+            out = subprocess.run([python, os.path.abspath(__file__), "--one", name, mode, "--steps", str(args.steps)],
+                                 env=env,
                                  stdout=subprocess.PIPE, text=True, check=True).stdout
             r = json.loads(out.strip().splitlines()[-1])
             reference = reference or r

@@ -463,7 +463,9 @@ void out_through_functional(Overload& o, torch::jit::Stack* stack) {
 
 // ---------------------------------------------------------------- the kernel
 void run(Overload& o, torch::jit::Stack* stack) {
+  Leaving leaving;
   ensure_open();
+  follow_precision();
   if (C10_UNLIKELY(o.variant == TT_OUT) && o.functional.has_value() && o.sized_by_values) {
     out_through_functional(o, stack);
     return;

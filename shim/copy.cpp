@@ -140,6 +140,7 @@ at::Tensor resolve_bits(const at::Tensor& tensor) {
 
 at::Tensor& copy_(at::Tensor& dst_in, const at::Tensor& src_in, bool non_blocking) {
   if (dst_in.is_same(src_in)) return dst_in;
+  Leaving leaving;
   at::Tensor dst = dst_in, src = src_in;
   if (src._is_zerotensor()) return dst_in.zero_();
   TORCH_CHECK_NOT_IMPLEMENTED(!src.is_meta(), "Cannot copy out of meta tensor; no data!");
@@ -192,6 +193,7 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
 
 at::Scalar local_scalar_dense(const at::Tensor& self) {
   TORCH_CHECK(self.numel() == 1, "a Tensor with ", self.numel(), " elements cannot be converted to Scalar");
+  Leaving leaving;
   at::Tensor host = at::detail::empty_cpu({}, self.scalar_type());
   at::Tensor one = resolve_bits(self.dim() == 0 ? self : self.reshape({}));
   tt_tensor_t t;

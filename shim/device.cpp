@@ -4,6 +4,10 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <pybind11/pybind11.h>
 
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
@@ -23,6 +27,34 @@ void open_slow() {
 }
 
 int current_device() { return t_device; }
+
+std::atomic<bool> g_ending{false};
+static std::vector<unsigned long>* g_daemons = nullptr;  // set once, before g_ending
+
+void begin_ending(std::vector<unsigned long> daemon_threads) {
+  if (g_daemons != nullptr) return;
+  g_daemons = new std::vector<unsigned long>(std::move(daemon_threads));
+  g_ending.store(true, std::memory_order_release);
+}
+
+void stay_if_daemon() {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  auto self = static_cast<unsigned long>(pthread_self());
+  if (std::find(g_daemons->begin(), g_daemons->end(), self) == g_daemons->end()) return;
+  if (PyGILState_Check() != 0) return;  // it has what it would have asked for
+  for (;;) pause();
+}
+
+std::atomic<int> g_precision{-1};
+
+void follow_precision() {
+  static std::atomic<int> told{2};  // the core starts with the highest, as PyTorch does
+  int wanted = g_precision.load(std::memory_order_relaxed);
+  if (wanted < 0) wanted = 2 - static_cast<int>(at::globalContext().float32MatmulPrecision());
+  if (C10_LIKELY(wanted == told.load(std::memory_order_relaxed))) return;
+  tt_precision_set(wanted);
+  told.store(wanted);
+}
 
 static int planned_devices() {
   int n = g_planned.load();

@@ -163,6 +163,7 @@ PYBIND11_MODULE(_C, m) {
   m.def("set_device", [](int device) { set_current_device(device); });
   m.def("synchronize", [](int device) {
     py::gil_scoped_release no_gil;
+    Leaving leaving;
     drain_transfers();
     ok(tt_device_synchronize(device));
   });
@@ -190,7 +191,9 @@ PYBIND11_MODULE(_C, m) {
     tt_text_free(text);
     return out;
   });
-  m.def("precision_set", [](int precision) { tt_precision_set(precision); });
+  m.def("precision_set", [](int precision) { g_precision.store(precision); });
+  m.def("precision_get", [] { return g_precision.load(); });
+  m.def("begin_ending", &begin_ending);
   m.def("default_generator", [](int device) { return at::globalContext().defaultGenerator(c10::Device(kTpu, static_cast<c10::DeviceIndex>(device))); });
   m.def("rows", [] {
     std::vector<std::string> out;

@@ -27,6 +27,18 @@ void open_slow();  // asks Python which plugin, opens the runtime; takes the GIL
 inline void ensure_open() {
   if (C10_UNLIKELY(!g_open.load(std::memory_order_acquire))) open_slow();
 }
+// At the interpreter's end (device.cpp). A daemon thread that comes back from the device then must not ask for the GIL:
+// Python ends it there by unwinding, which in C++ aborts the process. One of these in each kernel that may take long keeps
+// such a thread here for good.
+extern std::atomic<bool> g_ending;
+void stay_if_daemon();
+struct Leaving {
+  ~Leaving() {
+    if (C10_UNLIKELY(g_ending.load(std::memory_order_relaxed))) stay_if_daemon();
+  }
+};
+void begin_ending(std::vector<unsigned long> daemon_threads);  // pthread_t of each
+
 int current_device();
 void set_current_device(int index);  // checks the range
 c10::Device device_or_current(std::optional<c10::Device> device);
@@ -147,6 +159,11 @@ struct Call {
 void pack_scalar(const at::Scalar& scalar, tt_value_t* out);
 // A non-tensor argument.
 void pack_plain(const c10::IValue& value, Kind kind, Bump& memory, tt_value_t* out);
+
+// ---------------------------------------------------------------- precision of f32 products (device.cpp)
+// torch.tpu.precision's choice, 0 default to 2 highest as in tt_precision_set; -1: what torch.set_float32_matmul_precision says.
+extern std::atomic<int> g_precision;
+void follow_precision();  // tells the core, where it changed; before anything is lowered
 
 // ---------------------------------------------------------------- kernels (boxed.cpp, fallback.cpp, trace.cpp)
 void run(Overload& overload, torch::jit::Stack* stack);

@@ -4,6 +4,7 @@ import atexit
 import os
 import sys
 import threading
+import time
 
 _lock = threading.RLock()
 _open_error = None
@@ -78,6 +79,16 @@ def planned_device_count() -> int:
     return _cpu_devices()
 
 
+def _end() -> None:
+    from . import _C
+
+    daemons = [t.ident for t in threading.enumerate() if t.daemon and t.ident != threading.get_ident()]
+    if daemons:
+        _C.begin_ending(daemons)
+        time.sleep(0.02)  # those that are already waiting for the interpreter get it, and meet the device again later
+    _C.shutdown()
+
+
 def open_runtime() -> None:
     """Opens the plugin. Called by the first operation that needs a device; a second call does nothing."""
     from . import _C
@@ -102,5 +113,5 @@ def open_runtime() -> None:
             _default_cache_dir(),
             int(os.environ.get("TORCH_TPU_CACHE_LIMIT_BYTES", "0")),
         )
-        atexit.register(_C.shutdown)
+        atexit.register(_end)
         tpu._after_open()

@@ -15,7 +15,7 @@ __all__ = [
     "fallback_counts", "get_amp_supported_dtype", "get_device_capability", "get_device_name", "get_device_properties",
     "get_rng_state", "get_rng_state_all", "init", "initial_seed", "is_available", "is_bf16_supported", "is_initialized",
     "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated",
-    "memory_reserved", "memory_stats", "memory_summary", "reset_accumulated_memory_stats", "reset_fallback_counts",
+    "memory_reserved", "memory_stats", "memory_summary", "precision", "reset_accumulated_memory_stats", "reset_fallback_counts",
     "reset_peak_memory_stats", "seed", "seed_all", "set_device", "set_eager_mode", "set_rng_state", "set_rng_state_all",
     "set_stream", "stream", "synchronize",
 ]
@@ -499,6 +499,29 @@ class set_eager_mode(contextlib.ContextDecorator):
 
     def __exit__(self, *exc: Any):
         _C.mode_set_default(self._before)
+        return False
+
+
+class precision(contextlib.ContextDecorator):
+    """How exact products of f32 matrices are: "highest" (f32, PyTorch's default), "high" (three bf16 passes on a TPU) or
+    "default" (one bf16 pass). As a call for good, as a context manager for a while; None: what
+    `torch.set_float32_matmul_precision` says, which is also what holds without this. On the CPU plugin all three are f32.
+    The setting is the process's.
+    """
+
+    _values = {None: -1, "default": 0, "medium": 0, "high": 1, "highest": 2}
+
+    def __init__(self, value: Optional[str]):
+        if value not in self._values:
+            raise ValueError(f"precision {value!r}: one of 'highest', 'high', 'default' or None is wanted")
+        self._before = _C.precision_get()
+        _C.precision_set(self._values[value])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc: Any):
+        _C.precision_set(self._before)
         return False
 
 

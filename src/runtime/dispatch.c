@@ -243,6 +243,16 @@ static void ask_where(scratch_t* s) {
   s->has_where = true;
 }
 
+// Large results remember who made them, for reports of memory that ran out. No lock held.
+static void label_results(scratch_t* s, const tt_results_t* results, int first) {
+  for (int i = first; i < results->n; i++) {
+    tt_storage_t* storage = results->items[i].storage;
+    if (!storage || storage->nbytes < RT_LABEL_BYTES) continue;
+    ask_where(s);
+    rt_label(storage, s->call.op->desc.name, s->where);
+  }
+}
+
 // Holds the lock on entry, not on return.
 static tt_status_t run_entry(scratch_t* s, rt_entry_t* e, tt_results_t* results) {
   int first = results->n;
@@ -254,6 +264,7 @@ static tt_status_t run_entry(scratch_t* s, rt_entry_t* e, tt_results_t* results)
     if (rt_defer_record(&s->call, e, s->where, results, &status)) {
       rt_unlock();
       if (status) drop_results(results, first);
+      else label_results(s, results, first);
       return status;
     }
     rt_defer_note(e->op_name, s->where);
@@ -272,6 +283,7 @@ static tt_status_t run_entry(scratch_t* s, rt_entry_t* e, tt_results_t* results)
     drop_results(results, first);
     return status;
   }
+  label_results(s, results, first);
   status = read_counts(s, e, results, first);
   if (e->check_output >= 0) {
     ask_where(s);

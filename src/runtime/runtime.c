@@ -177,7 +177,11 @@ static atomic_int g_default_mode = TT_MODE_STRICT;
 void tt_mode_set(tt_mode_t mode) { t_mode = (int)mode; }
 void tt_mode_set_default(tt_mode_t mode) { atomic_store(&g_default_mode, (int)mode); }
 tt_mode_t tt_mode_get(void) { return (tt_mode_t)(t_mode >= 0 ? t_mode : atomic_load_explicit(&g_default_mode, memory_order_relaxed)); }
-void tt_precision_set(int precision) { g_rt.precision = precision < 0 ? 0 : precision > 2 ? 2 : precision; }
+void tt_precision_set(int precision) {
+  rt_lock();
+  g_rt.precision = precision < 0 ? 0 : precision > 2 ? 2 : precision;
+  rt_unlock();
+}
 
 void rt_log(const char* format, ...) {
   const char* verbose = getenv("TORCH_TPU_VERBOSE");

@@ -56,7 +56,7 @@ struct tt_storage_t {
   void* address;
   rt_cell_t* cell;             // NULL: undefined
   uint64_t mark;               // (dispatch number, slot) of the dispatch being packed
-  char* label;                 // where it was made, for reports
+  const char* label;           // where it was made, for reports; kept for ever (label.c)
   struct tt_storage_t *prev, *next;  // live storages of the device
 };
 // Replaces the value. Takes |cell|.
@@ -141,6 +141,11 @@ size_t rt_host_scalar_bits(const void* data, tt_dtype_t from, tt_dtype_t to, uns
 // The state {seed, offset} a program draws from; the generator moves on by |blocks|.
 void rt_rng_draw(tt_rng_t* rng, uint64_t blocks, unsigned char out_state[16]);
 TT_MUST_USE tt_status_t rt_rng_upload(int device, const unsigned char state[16], tt_pbuf_t** out_buffer);  // as u64[2]
+
+// ---------------------------------------------------------------- labels (label.c)
+// Tensors of this size and more remember the operation and the user's line that made them.
+#define RT_LABEL_BYTES (1u << 20)
+void rt_label(tt_storage_t* storage, const char* op, const char* where);  // takes the lock
 
 // ---------------------------------------------------------------- pending checks (checks.c)
 // Takes |flag|; retains |entry|. May have to wait for older checks: their failure is returned.

@@ -152,6 +152,11 @@ tt_status_t tt_storage_create(int device, size_t nbytes, tt_storage_t** out) {
   rt_lock();
   *out = rt_storage_wrap(device, nbytes, NULL);
   rt_unlock();
+  if (*out && nbytes >= RT_LABEL_BYTES && g_rt.frontend.where) {
+    char where[160] = "";
+    g_rt.frontend.where(where, sizeof where);
+    rt_label(*out, "allocated", where);
+  }
   return *out ? NULL : tt_error(TT_RESOURCE_EXHAUSTED, "no address space for a storage of %zu bytes", nbytes);
 }
 
@@ -165,7 +170,6 @@ void tt_storage_release(tt_storage_t* s) {
   s->next->prev = s->prev;
   g_rt.devices[s->device].memory.live_storages--;
   address_give(s->address, s->nbytes);
-  tt_free(s->label);
   s->next = g_free_storages;
   g_free_storages = s;
   rt_unlock();
@@ -189,15 +193,6 @@ tt_storage_t* tt_storage_find(const void* address) {
 }
 size_t tt_storage_nbytes(const tt_storage_t* s) { return s->nbytes; }
 int tt_storage_device(const tt_storage_t* s) { return s->device; }
-
-void tt_storage_set_label(tt_storage_t* s, const char* label) {
-  char* copy = label ? tt_strdup(label) : NULL;
-  rt_lock();
-  char* old = s->label;
-  s->label = copy;
-  rt_unlock();
-  tt_free(old);
-}
 
 // ---------------------------------------------------------------- raw bytes
 // The value as |numel| dense elements on the host; zeros when undefined. |out| has room for the cell's bytes.

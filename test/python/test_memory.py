@@ -101,3 +101,15 @@ def test_no_leak_in_a_loop():
     for _ in range(20):
         step()
     assert allocated() == before and torch.tpu.memory_stats()["allocation.all.current"] == n
+
+
+def test_out_of_memory_lists_the_largest_tensors_with_their_lines():
+    kept = torch.ones(3, 1 << 19, device=DEV)  # made here
+    line = "test_memory.py:%d in " % (test_out_of_memory_lists_the_largest_tensors_with_their_lines.__code__.co_firstlineno + 1)
+    product = kept * 2
+    with pytest.raises(torch.OutOfMemoryError) as e:
+        (torch.ones(1 << 46, device=DEV) + 1).sum().item()
+    text = str(e.value)
+    assert line in text and "[3, 524288]" in text and "mul" in text, text
+    assert len(text) < 4000
+    assert product[2, 5].item() == 2
