@@ -82,7 +82,7 @@ static tt_program_t* build_step(void) {
   donate[2 * PARAMS] = donate[2 * PARAMS + 1] = -1;
   check(tt_graph_outputs(g, 2 * PARAMS + 2, outs, donate));
   tt_program_t* program;
-  check(tt_graph_compile(g, &program));
+  check(tt_graph_compile(g, NULL, &program));
   tt_graph_destroy(g);
   return program;
 }

@@ -53,6 +53,21 @@ class Program {
     return take_results(results.get(), device_);
   }
 
+  // As run, and then results that stand for an argument's new value are in that argument: |writes| are (result,
+  // tensor); those results come back undefined.
+  std::vector<at::Tensor> run_in_place(const std::vector<at::Tensor>& args, const std::vector<std::pair<int, at::Tensor>>& writes) {
+    std::vector<at::Tensor> out = run(args, std::nullopt);
+    at::AutoDispatchBelowADInplaceOrView below;
+    for (const auto& [result, target] : writes) {
+      auto& value = out[static_cast<size_t>(result)];
+      if (!value.defined()) continue;
+      at::Tensor to = target;
+      to.copy_(value);
+      value = at::Tensor();
+    }
+    return out;
+  }
+
  private:
   tt_program_t* program_;
   int device_;
@@ -158,8 +173,7 @@ class Graph {
   // |strides|: of each result in memory, None row-major.
   void outputs(const std::vector<Node>& nodes, const std::optional<std::vector<int>>& donate,
                const std::optional<std::vector<std::optional<std::vector<int64_t>>>>& strides) {
-    std::vector<int> ids;
-    for (auto& n : nodes) ids.push_back(n.id);
+    std::vector<int> ids = ids_of(nodes);
     TORCH_CHECK(!donate || donate->size() == ids.size(), "donate: one entry per output");
     ok(tt_graph_outputs(graph(), static_cast<int>(ids.size()), ids.data(), donate ? donate->data() : nullptr));
     for (size_t i = 0; strides && i < strides->size(); i++) {
@@ -177,11 +191,56 @@ class Graph {
     return out;
   }
 
-  std::unique_ptr<Program> compile() {
+  void write_back(int output) { ok(tt_graph_write_back(graph(), output)); }
+  void precision(int precision) { tt_graph_precision(graph(), precision); }
+
+  // ---- control flow (tt/graph.h)
+  int region_begin(int kind) {
+    int region = -1;
+    ok(tt_graph_region_begin(graph(), static_cast<tt_region_kind_t>(kind), &region));
+    return region;
+  }
+
+  Node region_arg(int region, at::ScalarType dtype, const std::vector<int64_t>& sizes) {
+    Node out{};
+    ok(tt_graph_region_arg(graph(), region, dtype_of(dtype), static_cast<int>(sizes.size()), sizes.data(), &out.id));
+    return out;
+  }
+
+  void region_end(int region, const std::vector<Node>& results) {
+    std::vector<int> ids = ids_of(results);
+    ok(tt_graph_region_end(graph(), region, static_cast<int>(ids.size()), ids.data()));
+  }
+
+  std::vector<Node> branch(Node pred, int then_region, int else_region, int n) {
+    std::vector<int> ids(static_cast<size_t>(n));
+    ok(tt_graph_if(graph(), pred.id, then_region, else_region, n, ids.data()));
+    return nodes_of_ids(ids);
+  }
+
+  std::vector<Node> loop(const std::vector<Node>& init, int condition, int body) {
+    std::vector<int> in = ids_of(init), ids(in.size());
+    ok(tt_graph_while(graph(), static_cast<int>(in.size()), in.data(), condition, body, ids.data()));
+    return nodes_of_ids(ids);
+  }
+
+  Node row(Node x, Node index) {
+    Node out{};
+    ok(tt_graph_row(graph(), x.id, index.id, &out.id));
+    return out;
+  }
+
+  Node set_row(Node x, Node index, Node value) {
+    Node out{};
+    ok(tt_graph_set_row(graph(), x.id, index.id, value.id, &out.id));
+    return out;
+  }
+
+  std::unique_ptr<Program> compile(const std::string& overrides) {
     tt_program_t* program = nullptr;
     {
       py::gil_scoped_release no_gil;
-      ok(tt_graph_compile(graph(), &program));
+      ok(tt_graph_compile(graph(), overrides.empty() ? nullptr : overrides.c_str(), &program));
     }
     return std::make_unique<Program>(program, device_);
   }
@@ -189,6 +248,18 @@ class Graph {
   void close() { graph_ = nullptr; }  // a borrowed graph is gone when its lowering is
 
  private:
+  static std::vector<int> ids_of(const std::vector<Node>& nodes) {
+    std::vector<int> ids;
+    for (auto& n : nodes) ids.push_back(n.id);
+    return ids;
+  }
+
+  static std::vector<Node> nodes_of_ids(const std::vector<int>& ids) {
+    std::vector<Node> out;
+    for (int id : ids) out.push_back({id});
+    return out;
+  }
+
   tt_graph_t* graph() {
     TORCH_CHECK(graph_ != nullptr, "this graph is closed");
     return graph_;
@@ -307,7 +378,9 @@ void bind_graph(py::module_& m) {
   py::class_<Node>(m, "Node")
       .def_readonly("id", &Node::id)
       .def("__repr__", [](const Node& n) { return "Node(" + std::to_string(n.id) + ")"; });
-  py::class_<Program>(m, "Program").def("run", &Program::run, py::arg("args"), py::arg("generator") = py::none());
+  py::class_<Program>(m, "Program")
+      .def("run", &Program::run, py::arg("args"), py::arg("generator") = py::none())
+      .def("run_in_place", &Program::run_in_place);
   py::class_<Graph, std::shared_ptr<Graph>>(m, "Graph")
       .def(py::init<int, const std::string&>(), py::arg("device") = 0, py::arg("platform") = "")
       .def("param", [](Graph& g, py::object dtype, const std::vector<int64_t>& sizes) {
@@ -319,7 +392,18 @@ void bind_graph(py::module_& m) {
       .def("type", &Graph::type)
       .def("outputs", &Graph::outputs, py::arg("nodes"), py::arg("donate") = py::none(), py::arg("strides") = py::none())
       .def("text", &Graph::text)
-      .def("compile", &Graph::compile);
+      .def("write_back", &Graph::write_back)
+      .def("precision", &Graph::precision)
+      .def("region_begin", &Graph::region_begin)
+      .def("region_arg", [](Graph& g, int region, py::object dtype, const std::vector<int64_t>& sizes) {
+        return g.region_arg(region, reinterpret_cast<THPDtype*>(dtype.ptr())->scalar_type, sizes);
+      })
+      .def("region_end", &Graph::region_end)
+      .def("branch", &Graph::branch)
+      .def("loop", &Graph::loop)
+      .def("row", &Graph::row)
+      .def("set_row", &Graph::set_row)
+      .def("compile", &Graph::compile, py::arg("overrides") = "");
 }
 
 }  // namespace tt

@@ -46,8 +46,28 @@ TT_API TT_MUST_USE tt_status_t tt_graph_outputs(tt_graph_t* graph, int n, const 
 TT_API TT_MUST_USE tt_status_t tt_graph_output_strides(tt_graph_t* graph, int i, int rank, const int64_t* strides);
 TT_API TT_MUST_USE tt_status_t tt_graph_text(tt_graph_t* graph, char** out_text, size_t* out_len);  // StableHLO; free with tt_text_free
 TT_API void tt_text_free(char* text);
-// Compiles through the executable cache (memory, disk, plugin).
-TT_API TT_MUST_USE tt_status_t tt_graph_compile(tt_graph_t* graph, tt_program_t** out_program);
+// Result |i| becomes the value of the storage of the argument named in |donate|, when that tensor is all of its storage;
+// the result is then undefined (no storage). Otherwise it is a fresh result, for the caller to copy.
+TT_API TT_MUST_USE tt_status_t tt_graph_write_back(tt_graph_t* graph, int i);
+// Products of f32 in what is called from here on: as tt_precision_set. Without it, the process's.
+TT_API void tt_graph_precision(tt_graph_t* graph, int precision);
+// Compiles through the executable cache (memory, disk, plugin). |overrides|: "xla_flag=value;…" for this program, or NULL.
+TT_API TT_MUST_USE tt_status_t tt_graph_compile(tt_graph_t* graph, const char* overrides, tt_program_t** out_program);
+
+// ---------------------------------------------------------------- control flow
+// What is called between begin and end belongs to the region, which may use values from outside. Regions nest. Checks on
+// values inside are reported as those outside are; random numbers only in branches (a loop would draw the same again).
+typedef enum tt_region_kind_t { TT_REGION_BRANCH, TT_REGION_CONDITION, TT_REGION_BODY } tt_region_kind_t;
+TT_API TT_MUST_USE tt_status_t tt_graph_region_begin(tt_graph_t* graph, tt_region_kind_t kind, int* out_region);
+// A value carried by the loop; of condition and body, in the order of the while's init.
+TT_API TT_MUST_USE tt_status_t tt_graph_region_arg(tt_graph_t* graph, int region, tt_dtype_t dtype, int rank, const int64_t* dims, int* out_id);
+TT_API TT_MUST_USE tt_status_t tt_graph_region_end(tt_graph_t* graph, int region, int n, const int* ids);
+// |pred|: one bool. Both branches give |n| results of equal types.
+TT_API TT_MUST_USE tt_status_t tt_graph_if(tt_graph_t* graph, int pred, int then_region, int else_region, int n, int* out_ids);
+TT_API TT_MUST_USE tt_status_t tt_graph_while(tt_graph_t* graph, int n, const int* init, int condition, int body, int* out_ids);
+// x[index] along dim 0, and x with x[index] replaced. |index|: one integer, in range (clamped otherwise).
+TT_API TT_MUST_USE tt_status_t tt_graph_row(tt_graph_t* graph, int x, int index, int* out_id);
+TT_API TT_MUST_USE tt_status_t tt_graph_set_row(tt_graph_t* graph, int x, int index, int row, int* out_id);
 
 TT_API void tt_program_retain(tt_program_t* program);
 TT_API void tt_program_release(tt_program_t* program);

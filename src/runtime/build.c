@@ -354,7 +354,7 @@ static tt_status_t compile(build_t* w) {
   tt_strbuf_t text;
   tt_strbuf_init(&text);
   tt_status_t status = hlo_print(w->b, w->n_outputs, w->outputs, w->aliases, &text);
-  if (!status) status = rt_compile(w->call->device, text.data, text.len, is_small(w), w->op->desc.name, &entry->exe);
+  if (!status) status = rt_compile(w->call->device, text.data, text.len, is_small(w), NULL, w->op->desc.name, &entry->exe);
   tt_strbuf_deinit(&text);
   return status;
 }

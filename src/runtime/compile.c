@@ -15,7 +15,7 @@ static tt_map_t g_programs;
 
 typedef struct program_key_t {
   tt_hash128_t hash;
-  uint64_t len;
+  uint64_t len, overrides;
   int32_t device, fast;
 } program_key_t;
 
@@ -48,10 +48,12 @@ static void dump(const char* text, size_t len, tt_hash128_t hash, const char* wh
 }
 
 // ---------------------------------------------------------------- compiling
-tt_status_t rt_compile(int device, const char* text, size_t len, bool fast, const char* what, tt_exe_t** out_exe) {
+tt_status_t rt_compile(int device, const char* text, size_t len, bool fast, const char* overrides, const char* what,
+                       tt_exe_t** out_exe) {
   *out_exe = NULL;
   // 128 bits of the text and its length stand for it: a text is our own printer's, not an adversary's.
   program_key_t key = {.hash = tt_hash128(text, len), .len = len, .device = device, .fast = fast};
+  if (overrides) key.overrides = tt_hash64(overrides, strlen(overrides), 0);
   uint64_t hash = tt_hash64(&key, sizeof key, 0);
   rt_lock();
   tt_exe_t* found = tt_map_find(&g_programs, hash, &key, sizeof key);
@@ -62,7 +64,7 @@ tt_status_t rt_compile(int device, const char* text, size_t len, bool fast, cons
     return NULL;
   }
   if (g_dump[0]) dump(text, len, key.hash, what);
-  tt_compile_options_t options = {.device = device, .overrides = fast ? tt_client_fast_flags(g_rt.client) : NULL};
+  tt_compile_options_t options = {.device = device, .overrides = fast ? tt_client_fast_flags(g_rt.client) : overrides};
   tt_status_t status = tt_exe_compile(g_rt.client, text, len, &options, out_exe);
   if (status) {
     size_t shown = len < 4000 ? len : 4000;
@@ -87,11 +89,14 @@ tt_status_t rt_compile(int device, const char* text, size_t len, bool fast, cons
   return NULL;
 }
 
-tt_status_t rt_compile_cached(int device, const tt_strbuf_t* text, const char* what, tt_exe_t** out_exe) {
+tt_status_t rt_compile_cached(int device, const tt_strbuf_t* text, const char* overrides, const char* what,
+                              tt_exe_t** out_exe) {
   tt_strbuf_t key;
   tt_strbuf_init(&key);
   tt_strbuf_puts(&key, g_rt.environment);
-  tt_strbuf_printf(&key, "device %d\nprogram\n", device);
+  tt_strbuf_printf(&key, "device %d\n", device);
+  if (overrides && *overrides) tt_strbuf_printf(&key, "overrides %s\n", overrides);
+  tt_strbuf_puts(&key, "program\n");
   tt_strbuf_append(&key, text->data, text->len);
   void* block = NULL;
   const void *meta, *exe;
@@ -99,7 +104,7 @@ tt_status_t rt_compile_cached(int device, const tt_strbuf_t* text, const char* w
   tt_status_t status = NULL;
   *out_exe = NULL;
   if (!key.failed && rt_disk_find(key.data, key.len, &block, &meta, &meta_len, &exe, &exe_len)) {
-    tt_compile_options_t options = {.device = device};
+    tt_compile_options_t options = {.device = device, .overrides = overrides};
     tt_status_free(tt_exe_deserialize(g_rt.client, exe, exe_len, &options, out_exe));
     tt_free(block);
     if (*out_exe) {
@@ -110,7 +115,7 @@ tt_status_t rt_compile_cached(int device, const tt_strbuf_t* text, const char* w
       return NULL;
     }
   }
-  status = rt_compile(device, text->data, text->len, false, what, out_exe);
+  status = rt_compile(device, text->data, text->len, false, overrides, what, out_exe);
   if (!status && !key.failed && rt_disk_is_open()) {
     void* bytes = NULL;
     size_t len = 0;

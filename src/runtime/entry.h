@@ -144,12 +144,14 @@ TT_MUST_USE tt_status_t rt_dense_cell(const tt_tensor_t* t, rt_cell_t** out_cell
 
 // ---------------------------------------------------------------- compiling (compile.c)
 // Compiles |text| for |device| through the memory cache of programs. |fast|: prefer a quick compile to quick code (small
-// programs, whose time is the call's). No lock held.
+// programs, whose time is the call's). |overrides|: "xla_flag=value;…", or NULL. No lock held.
+TT_MUST_USE tt_status_t rt_compile(int device, const char* text, size_t len, bool fast, const char* overrides, const char* what,
+                                    tt_exe_t** out_exe);
 // Programs that are compiled from now on are written to |folder| too, as HASH.mlir below a line "// op"; NULL or "": not.
 void rt_dump_open(const char* folder);
-TT_MUST_USE tt_status_t rt_compile(int device, const char* text, size_t len, bool fast, const char* what, tt_exe_t** out_exe);
 
 // The same through the disk cache too.
-TT_MUST_USE tt_status_t rt_compile_cached(int device, const tt_strbuf_t* text, const char* what, tt_exe_t** out_exe);
+TT_MUST_USE tt_status_t rt_compile_cached(int device, const tt_strbuf_t* text, const char* overrides, const char* what,
+                                           tt_exe_t** out_exe);
 
 #endif  // TT_RUNTIME_ENTRY_H_

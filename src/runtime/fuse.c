@@ -208,7 +208,7 @@ static tt_status_t build(const job_t* job, rt_fused_t** out_fused) {
     }
     if (!status && fused->n_outs) status = hlo_print(f.b, fused->n_outs, results, aliases, &text);
   }
-  if (!status && fused->n_outs) status = rt_compile_cached(job->device, &text, "fused region", &fused->exe);
+  if (!status && fused->n_outs) status = rt_compile_cached(job->device, &text, NULL, "fused region", &fused->exe);
   tt_strbuf_deinit(&text);
   hlo_builder_destroy(f.b);
   if (status) fused_free(fused);

@@ -8,38 +8,24 @@
 #include "base/hash.h"
 #include "cache/disk.h"
 #include "runtime/defer.h"
-
-struct tt_graph_t {
-  hlo_builder_t* b;
-  tt_emit_t own;             // of a graph that stands alone
-  tt_emit_t* e;              // &own, or that of the lowering being traced
-  tt_lower_t* lower;         // when wrapped around a lowering
-  tt_strbuf_t* script;       // what is done to it is written there; NULL not
-  int device;
-  hlo_t* values;             // by id
-  int n_values, cap_values;
-  int n_params, n_calls;
-  int n_outputs;
-  int* outputs;              // ids
-  int* donate;
-  int64_t (*strides)[TT_MAX_RANK];  // by output; first entry -1: row-major
-};
+#include "runtime/graph.h"
 
 struct tt_program_t {
   atomic_int refs;
   rt_entry_t* entry;         // fresh results, operands, messages
   int device;
   int* donated;              // by result: parameter, -1
+  bool* writes;              // by result: it becomes the parameter's storage's value
 };
 
-static int add_value(tt_graph_t* g, hlo_t v) {
+int rt_graph_add(tt_graph_t* g, hlo_t v) {
   if (!tt_grow(&g->values, g->n_values, &g->cap_values, sizeof *g->values)) return -1;
   g->values[g->n_values] = v;
   return g->n_values++;
 }
 
 static tt_status_t add_checked(tt_graph_t* g, hlo_t v, int* out_id) {
-  *out_id = add_value(g, v);
+  *out_id = rt_graph_add(g, v);
   if (*out_id < 0) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
   return hlo_builder_error(g->b);
 }
@@ -77,6 +63,8 @@ void tt_graph_destroy(tt_graph_t* g) {
   tt_free(g->outputs);
   tt_free(g->donate);
   tt_free(g->strides);
+  tt_free(g->writes);
+  tt_free(g->regions);
   tt_free(g);
 }
 
@@ -141,7 +129,7 @@ tt_status_t tt_graph_call(tt_graph_t* g, const char* name, int n_args, const tt_
   if (n > room) return tt_error(TT_INVALID_ARGUMENT, "%s has %d results, there is room for %d", name, n, room);
   for (int i = 0; i < n; i++) {
     hlo_t v = i < l.n_rets ? l.rets[i] : l.writes[i - l.n_rets].value;
-    out_ids[i] = v ? add_value(g, v) : -1;
+    out_ids[i] = v ? rt_graph_add(g, v) : -1;
     if (v && out_ids[i] < 0) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
   }
   *inout_n = n;
@@ -163,11 +151,13 @@ tt_status_t tt_graph_outputs(tt_graph_t* g, int n, const int* ids, const int* do
   tt_free(g->outputs);
   tt_free(g->donate);
   tt_free(g->strides);
+  tt_free(g->writes);
   g->n_outputs = 0;
   g->outputs = tt_calloc((size_t)n + 1, sizeof *g->outputs);
   g->donate = tt_calloc((size_t)n + 1, sizeof *g->donate);
   g->strides = tt_calloc((size_t)n + 1, sizeof *g->strides);
-  if (!g->outputs || !g->donate || !g->strides) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  g->writes = tt_calloc((size_t)n + 1, sizeof *g->writes);
+  if (!g->outputs || !g->donate || !g->strides || !g->writes) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
   for (int i = 0; i < n; i++) {
     if (ids[i] < 0 || ids[i] >= g->n_values) return tt_error(TT_INVALID_ARGUMENT, "there is no value %d", ids[i]);
     if (donate && donate[i] >= g->n_params) return tt_error(TT_INVALID_ARGUMENT, "there is no parameter %d", donate[i]);
@@ -178,6 +168,15 @@ tt_status_t tt_graph_outputs(tt_graph_t* g, int n, const int* ids, const int* do
   g->n_outputs = n;
   return NULL;
 }
+
+tt_status_t tt_graph_write_back(tt_graph_t* g, int i) {
+  if (i < 0 || i >= g->n_outputs) return tt_error(TT_INVALID_ARGUMENT, "there is no output %d", i);
+  if (g->donate[i] < 0) return tt_error(TT_INVALID_ARGUMENT, "output %d names no parameter that it is written to", i);
+  g->writes[i] = true;
+  return NULL;
+}
+
+void tt_graph_precision(tt_graph_t* g, int precision) { hlo_set_precision(g->b, (hlo_precision_t)precision); }
 
 tt_status_t tt_graph_output_strides(tt_graph_t* g, int i, int rank, const int64_t* strides) {
   if (i < 0 || i >= g->n_outputs) return tt_error(TT_INVALID_ARGUMENT, "there is no output %d", i);
@@ -276,7 +275,7 @@ tt_status_t tt_graph_text(tt_graph_t* g, char** out_text, size_t* out_len) {
 
 void tt_text_free(char* text) { tt_free(text); }
 
-tt_status_t tt_graph_compile(tt_graph_t* g, tt_program_t** out_program) {
+tt_status_t tt_graph_compile(tt_graph_t* g, const char* overrides, tt_program_t** out_program) {
   *out_program = NULL;
   TT_TRY(rt_check_device(g->device));
   tt_program_t* p = tt_calloc(1, sizeof *p);
@@ -289,22 +288,23 @@ tt_status_t tt_graph_compile(tt_graph_t* g, tt_program_t** out_program) {
     p->entry = e;
     p->device = g->device;
     p->donated = tt_calloc((size_t)g->n_outputs + 1, sizeof *p->donated);
+    p->writes = tt_calloc((size_t)g->n_outputs + 1, sizeof *p->writes);
     e->refs = 1;
     e->op_name = "compiled graph";
-    status = p->donated ? print_graph(g, e, &text) : tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+    status = p->donated && p->writes ? print_graph(g, e, &text) : tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
   }
   if (!status) {
-    for (int i = 0; i < g->n_outputs; i++) p->donated[i] = g->donate[i];
+    for (int i = 0; i < g->n_outputs; i++) p->donated[i] = g->donate[i], p->writes[i] = g->writes[i];
     e->n_operands = g->e->n_operands;
     e->rng_drawn = g->e->rng_drawn;
     e->operands = tt_malloc(((size_t)e->n_operands + 1) * sizeof *e->operands);
     if (!e->operands) status = tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
     else if (e->n_operands) memcpy(e->operands, g->e->operands, (size_t)e->n_operands * sizeof *e->operands);
   }
-  if (!status && e->n_outputs) status = rt_compile_cached(g->device, &text, "graph", &e->exe);
+  if (!status && e->n_outputs) status = rt_compile_cached(g->device, &text, overrides, "graph", &e->exe);
   tt_strbuf_deinit(&text);
   if (status) {
-    if (p) tt_free(p->donated);
+    if (p) tt_free(p->donated), tt_free(p->writes);
     tt_free(p);
     rt_lock();
     rt_entry_release(e);
@@ -323,6 +323,7 @@ void tt_program_release(tt_program_t* p) {
   rt_entry_release(p->entry);
   rt_unlock();
   tt_free(p->donated);
+  tt_free(p->writes);
   tt_free(p);
 }
 
@@ -377,6 +378,15 @@ static tt_status_t execute(run_t* r, tt_rng_t* rng) {
   return status;
 }
 
+// True when a result in |layout| can replace the value of argument |arg|'s storage: the tensor is all of it, as kept.
+static bool takes_value(const run_t* r, int arg, const rt_layout_t* layout) {
+  const tt_tensor_t* t = &r->args[arg];
+  return t->storage && t->storage->cell == r->cells[arg] && r->cells[arg]->layout == layout &&
+         (size_t)layout->size_bytes == t->storage->nbytes;
+}
+
+static const tt_meta_t k_undefined;
+
 static tt_status_t deliver(run_t* r, tt_results_t* results) {
   rt_entry_t* e = r->p->entry;
   tt_pbuf_t** out = r->buffers + e->n_operands;
@@ -389,6 +399,11 @@ static tt_status_t deliver(run_t* r, tt_results_t* results) {
   for (int i = 0; i < e->n_fresh; i++) {
     rt_fresh_t* f = &e->fresh[i];
     rt_cell_t* cell = f->output >= 0 ? rt_cell_create(out[f->output], f->layout, r->p->device) : NULL;
+    if (cell && r->p->writes[i] && takes_value(r, r->p->donated[i], f->layout)) {
+      rt_storage_set(r->args[r->p->donated[i]].storage, cell);
+      items[i] = (tt_result_t){.meta = &k_undefined, .dim0 = -1};
+      continue;
+    }
     items[i] = (tt_result_t){.meta = &f->meta, .dim0 = -1, .storage = rt_storage_wrap(r->p->device, f->nbytes, cell)};
     if (!items[i].storage) lost = true;
     int d = r->p->donated[i];
@@ -448,7 +463,7 @@ int tt_lower_arg(tt_lower_t* l, int arg, int elem) {
   tt_graph_t* g = tt_lower_graph(l);
   if (!g || arg < 0 || arg >= l->n_args || elem < 0 || elem >= l->args[arg].n || !l->args[arg].tensors[elem]) return -1;
   if (g->script) rt_script_arg(g->script, arg, elem);
-  return add_value(g, l->args[arg].tensors[elem]);
+  return rt_graph_add(g, l->args[arg].tensors[elem]);
 }
 
 void rt_graph_script(tt_graph_t* graph, tt_strbuf_t* script) { graph->script = script; }

@@ -6,7 +6,9 @@ from typing import NamedTuple, Optional
 import torch
 
 from .. import _C
-from .._compile import CannotLower, _Lowering
+from .._compile.lowering import Lowering
+from .._compile.options import Options
+from .._compile.sizes import CannotLower
 from .trace import Traced, TraceError, user_frame
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)(?:\n\s+([^\n]*))?')
@@ -65,26 +67,28 @@ class Value(NamedTuple):
     last: int
 
 
-class _AotLowering(_Lowering):
+class _AotLowering(Lowering):
     def __init__(self, traced: Traced):
-        super().__init__(traced.graph, {}, 0, graph=_C.Graph(0, "tpu"))
+        super().__init__(traced.graph, {}, 0, Options(), graph=_C.Graph(0, "tpu"))
         self.updates = traced.updates
 
-    def attribute(self, node):
-        value = self.gm
-        for part in node.target.split("."):
+    def attribute(self, gm, name):
+        value = gm
+        for part in name.split("."):
             value = getattr(value, part)
         if isinstance(value, torch.Tensor) and value.numel() <= 1024 and value.device.type == "cpu" and type(value) is torch.Tensor:
-            self.env[node] = self.graph.constant(value)
-            return
-        super().attribute(node)
+            return self.graph.constant(value)
+        return super().attribute(gm, name)
 
-    def call(self, node):
+    def located(self, error, node):
+        return error  # it has its line
+
+    def call(self, node, env):
         line = line_of(node)
         name = title(node)
         self.graph.where(name, line.file if line else None, line.line if line else 0)
         try:
-            return super().call(node)
+            return super().call(node, env)
         except (CannotLower, RuntimeError, NotImplementedError, TypeError, ValueError) as e:
             raise TraceError(f"{name}: {e}", str(line or "")) from e
         finally:

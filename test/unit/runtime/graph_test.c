@@ -98,7 +98,7 @@ static void test_not_open(void** state) {
   assert_false(tt_runtime_is_open());
   assert_int_equal(tt_device_count(), 0);
   OK(tt_graph_outputs(g_graph, 1, &g_x, NULL));
-  FAILS(tt_graph_compile(g_graph, &program), TT_FAILED_PRECONDITION, "");
+  FAILS(tt_graph_compile(g_graph, NULL, &program), TT_FAILED_PRECONDITION, "");
   assert_null(program);
   FAILS(tt_storage_create(0, 16, &storage), TT_FAILED_PRECONDITION, "");
   FAILS(tt_device_synchronize(0), TT_FAILED_PRECONDITION, "");

@@ -1,0 +1,256 @@
+"""One FX graph of ATen calls, with concrete sizes, as one program."""
+import operator
+
+import torch
+
+from .. import _C
+from . import control
+from .options import PRECISIONS
+from .sizes import CannotLower, concrete
+
+aten = torch.ops.aten
+SIZES = (aten.sym_size.int, aten.sym_stride.int, aten.sym_numel.default)
+
+
+def row_name(op):
+    name = op._schema.name.split("::", 1)[1]
+    return name if op._overloadname == "default" else f"{name}.{op._overloadname}"
+
+
+def _users_line(node):
+    """The user's line that made |node|, for messages; "" when it is not known."""
+    trace = (node.meta.get("stack_trace") or "").strip().splitlines()
+    return "\n".join(trace[-2:])
+
+
+def _with_line(error, node):
+    line = _users_line(node)
+    message = f"torch.compile(backend='tpu'): {node.target}: {error}" + (f"\nin the user's code:\n{line}" if line else "")
+    try:
+        return type(error)(message)
+    except Exception:  # noqa: BLE001 - an exception that wants more than a message
+        return RuntimeError(message)
+
+
+class Lowering:
+    """Lowers ``gm`` for the sizes in ``bindings`` on tpu:``device``.
+
+    Raises CannotLower when a node has no place in a program, and what the op table raises, with the user's line.
+    """
+
+    def __init__(self, gm, bindings, device, options, graph=None):
+        self.gm = gm
+        self.bindings = bindings
+        self.device = device
+        self.options = options
+        self.graph = graph or _C.Graph(device)
+        if options.precision is not None:
+            self.graph.precision(PRECISIONS[options.precision])
+        self.placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+        self.inputs = []  # (index of the placeholder, or the tensor itself for attributes; order of dims in memory, or None)
+        self.param_of = {}  # placeholder number -> number of the program's parameter
+        self.attributes = {}  # id of a tensor -> (the tensor, its value)
+        self.written = {}  # placeholder number -> its new value
+        self.results = []  # ("value", output number) | ("input", placeholder) | ("constant", object)
+        self.write_results = []  # (output number, placeholder)
+
+    def run(self):
+        env = {node: self.placeholder(node, index) for index, node in enumerate(self.placeholders)}
+        output = self.interpret(self.gm, env)
+        self.output(output, env)
+        return self
+
+    # ------------------------------------------------------------ inputs
+    def placeholder(self, node, index):
+        example = node.meta.get("val")
+        if not isinstance(example, torch.Tensor):
+            return concrete(example, self.bindings)
+        sizes = [concrete(s, self.bindings) for s in example.shape]
+        strides = self.dense_strides(example)
+        order = sorted(range(len(sizes)), key=lambda d: -strides[d]) if strides else list(range(len(sizes)))
+        self.param_of[index] = len(self.inputs)
+        if order == sorted(order):
+            self.inputs.append((index, None))
+            return self.graph.param(example.dtype, sizes)
+        # Taken in memory order, so that a transposed input is not copied first.
+        self.inputs.append((index, order))
+        value = self.graph.param(example.dtype, [sizes[d] for d in order])
+        back = [order.index(d) for d in range(len(order))]
+        return self.graph.call("permute", value, back, _outs=[(example.dtype, sizes)])[0]
+
+    def attribute(self, gm, name):
+        value = gm
+        for part in name.split("."):
+            value = getattr(value, part)
+        if not isinstance(value, torch.Tensor):
+            return value
+        if id(value) not in self.attributes:
+            self.attributes[id(value)] = value, self.graph.param(value.dtype, list(value.shape))
+            self.inputs.append((value, None))
+        return self.attributes[id(value)][1]
+
+    # ------------------------------------------------------------ nodes
+    def interpret(self, gm, env):
+        """Lowers every node of |gm|; |env| holds its placeholders and is filled. Returns its output node."""
+        for node in gm.graph.nodes:
+            if node.op == "get_attr":
+                env[node] = self.attribute(gm, node.target)
+            elif node.op == "call_function":
+                try:
+                    env[node] = self.call(node, env)
+                except CannotLower:
+                    raise
+                except NotImplementedError as e:
+                    raise CannotLower(str(self.located(e, node))) from e
+                except Exception as e:  # noqa: BLE001 - the same error, with the line
+                    raise self.located(e, node) from e
+            elif node.op == "output":
+                return node
+            elif node.op != "placeholder":
+                raise CannotLower(f"{node.op} {node.target}")
+        raise CannotLower("a graph without an output")
+
+    def located(self, error, node):
+        """|error| with the user's line."""
+        return _with_line(error, node)
+
+    def inline(self, gm, values):
+        """The outputs of |gm| called on |values|, lowered where we are."""
+        if not isinstance(gm, torch.fx.GraphModule):
+            raise CannotLower(f"{gm!r} is no graph")
+        places = [n for n in gm.graph.nodes if n.op == "placeholder"]
+        if len(places) != len(values):
+            raise CannotLower(f"a graph of {len(places)} arguments is given {len(values)}")
+        env = dict(zip(places, values))
+        return self.argument(self.interpret(gm, env).args[0], env)
+
+    def argument(self, a, env):
+        if isinstance(a, torch.fx.Node):
+            return env[a]
+        if isinstance(a, (list, tuple)):
+            return type(a)(self.argument(x, env) for x in a) if type(a) in (list, tuple) else [self.argument(x, env) for x in a]
+        if isinstance(a, dict):
+            return {k: self.argument(v, env) for k, v in a.items()}
+        return concrete(a, self.bindings)
+
+    def types(self, node, all_of_them=False):
+        value = node.meta.get("val")
+        if value is None:
+            return None
+        values = value if isinstance(value, (list, tuple)) else (value,)
+        if not all(v is None or isinstance(v, torch.Tensor) for v in values):
+            return None
+        used = range(len(values))
+        if not all_of_them and isinstance(value, (list, tuple)) and all(u.target is operator.getitem for u in node.users):
+            used = {u.args[1] for u in node.users}  # what nobody looks at may not exist (an output mask, for one)
+        return [(None, []) if v is None or i not in used else (v.dtype, [concrete(s, self.bindings) for s in v.shape])
+                for i, v in enumerate(values)]
+
+    def call(self, node, env):
+        target = node.target
+        args = [self.argument(a, env) for a in node.args]
+        kwargs = {k: self.argument(v, env) for k, v in node.kwargs.items()}
+        if target is operator.getitem:
+            return args[0][args[1]]
+        if isinstance(target, torch._ops.HigherOrderOperator):
+            lower = control.TABLE.get(target.name())
+            if lower is None:
+                raise CannotLower(f"{target} has no lowering")
+            return lower(self, node, *args, **kwargs)
+        if not isinstance(target, torch._ops.OpOverload):
+            if any(isinstance(a, _C.Node) for a in args):
+                raise CannotLower(f"{target} on a tensor's value")
+            return target(*args, **kwargs)  # arithmetic on sizes
+        if target.namespace == "prims" and target._schema.name.endswith("device_put"):
+            return args[0]
+        if target is aten.copy_.default and node.args[0] in self.placeholders and env is not None:
+            return self.write(node, env, args[1])
+        name = row_name(target)
+        if target.namespace != "aten" or not _C.has_row(name):
+            if target in SIZES:
+                return concrete(node.meta["val"], self.bindings)
+            raise CannotLower(f"{target} is not in the op table")
+        if _C.row_flags(name) & 4:
+            raise CannotLower(f"{target} has a result whose size depends on values")
+        nodes = self.graph.call(name, *args, **kwargs, _outs=self.types(node))
+        single = len(target._schema.returns) == 1 and "List" not in str(target._schema.returns[0].type)
+        return nodes[0] if single else nodes
+
+    def write(self, node, env, value):
+        """The epilogue of a mutation: input |node.args[0]| takes |value|."""
+        place = node.args[0]
+        example = place.meta["val"]
+        sizes = [concrete(s, self.bindings) for s in example.shape]
+        value = self.graph.call("expand", self.graph.call("_to_copy", value, dtype=example.dtype)[0], sizes,
+                                _outs=[(example.dtype, sizes)])[0]
+        self.written[self.placeholders.index(place)] = value
+        env[place] = value
+        return value
+
+    # ------------------------------------------------------------ results
+    def dense_strides(self, example):
+        """Strides the result has in eager mode, when they are those of a dense tensor; else None (row-major)."""
+        if not isinstance(example, torch.Tensor):
+            return None
+        sizes = [concrete(s, self.bindings) for s in example.shape]
+        strides = [concrete(s, self.bindings) for s in example.stride()]
+        expected = 1
+        for stride, size in sorted((st, si) for st, si in zip(strides, sizes) if si != 1):
+            if stride != expected:
+                return None
+            expected *= size
+        return strides
+
+    def output(self, node, env):
+        values, strides, donate, seen = [], [], [], {}
+        writers = {n: n.args[0] for n in self.gm.graph.nodes
+                   if n.op == "call_function" and n.target is aten.copy_.default and n.args[0] in self.placeholders}
+        for a in node.args[0]:
+            a = writers.get(a, a) if isinstance(a, torch.fx.Node) else a
+            if isinstance(a, torch.fx.Node) and a.op == "placeholder":
+                self.results.append(("input", self.placeholders.index(a)))
+            elif isinstance(a, torch.fx.Node) and isinstance(env[a], _C.Node):
+                if a not in seen:
+                    seen[a] = len(values)
+                    values.append(env[a])
+                    strides.append(self.dense_strides(a.meta.get("val")))
+                    donate.append(-1)
+                self.results.append(("value", seen[a]))
+            else:
+                self.results.append(("constant", self.argument(a, env)))
+        donate = self.donations(node, seen) or donate
+        for index, value in self.written.items():
+            example = self.placeholders[index].meta["val"]
+            self.write_results.append((len(values), index))
+            values.append(value)
+            strides.append(self.dense_strides(example))
+            # What lives on the host is copied to the device for the program: nothing of it to take over.
+            mine = self.options.donation and example.device.type == "tpu"
+            donate.append(self.param_of[index] if mine else -1)
+        self.graph.outputs(values, donate, strides)
+        for number, _ in self.write_results:
+            if donate[number] >= 0:
+                self.graph.write_back(number)
+
+    def donations(self, node, order):
+        """For each value of the program (``order``: node -> its number), the parameter whose buffer it may take, or -1."""
+        return None
+
+    def compile(self):
+        """The callable: list of inputs -> list of outputs."""
+        program = self.graph.compile(self.options.overrides)
+        self.graph = None
+        inputs, results, writes = self.inputs, self.results, self.write_results
+        reordered = [(k, order) for k, (_, order) in enumerate(inputs) if order is not None]
+        device = torch.device("tpu", self.device)
+
+        def call(args):
+            tensors = [args[i] if isinstance(i, int) else i for i, _ in inputs]
+            if any(t.device.type != "tpu" for t in tensors):
+                tensors = [t if t.device.type == "tpu" else t.to(device) for t in tensors]
+            for k, order in reordered:
+                tensors[k] = tensors[k].permute(order)
+            out = program.run_in_place(tensors, [(n, args[i]) for n, i in writes]) if writes else program.run(tensors)
+            return [out[r] if kind == "value" else args[r] if kind == "input" else r for kind, r in results]
+
+        return call
