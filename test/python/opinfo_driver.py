@@ -8,6 +8,7 @@ A case is (operator entry, dtype, kind). Kinds:
   forward   every sample, and each again with non-contiguous inputs: values, dtype, shape, strides
   variants  in-place and out= forms
   grad      first-order gradients of every sample that supports them
+  compiled  torch.compile(backend="tpu", fullgraph=True) of every sample; |why| says where a graph was no program
   error     OpInfo's error inputs: type of the exception, and its message against OpInfo's pattern
 Verdicts: ok (torch.testing's tolerances or the entry's own overrides), loose (within 1e-3, what PyTorch's
 test_compare_cpu asks of an accelerator), fail, crash, timeout, none (no sample applies).
@@ -20,7 +21,7 @@ import sys
 import sweep
 from sweep import Mismatch, to_device
 
-KINDS = ("forward", "variants", "grad", "error")
+KINDS = ("forward", "variants", "grad", "error", "compiled")
 UNINITIALISED = re.compile(r"^(new_|_refs\.)?empty")
 
 
@@ -130,6 +131,42 @@ def _worker():
                 if v == "loose":
                     worst = "loose"
         return (worst if n else "none"), n, ""
+
+    def run_compiled(op, dtype, samples):
+        import logging
+
+        import torch._dynamo
+
+        torch._dynamo.config.capture_dynamic_output_shape_ops = torch._dynamo.config.capture_scalar_outputs = True
+        whole = []  # graphs that were no program
+        handler = logging.Handler()
+        handler.emit = lambda record: whole.append(record.getMessage()) if "op by op" in record.getMessage() else None
+        logging.getLogger("torch_tpu._compile").addHandler(handler)
+        worst, n = "ok", 0
+        for i, s in enumerate(samples):
+            args, kwargs = copies(s, "cpu")
+            targs = to_device(args, "tpu")
+            tkw = factory_kwargs(op, targs, device_kwargs(to_device(kwargs, "tpu"), "tpu"))
+            try:
+                random = is_random(op, s) or bool(UNINITIALISED.match(op.name))
+                torch.manual_seed(0)
+                expected = op(*args, **kwargs)
+            except Exception:
+                continue
+            n += 1
+            torch._dynamo.reset()
+            f = op.op
+            try:
+                actual = torch.compile(lambda a, k: f(*a, **k), backend="tpu", fullgraph=True, dynamic=False)(targs, tkw)
+                v = compare(actual, expected, op, dtype, not random)
+                compare(targs, args, op, dtype, not random, strides=False)
+            except Mismatch as e:
+                return "fail", n, f"sample {i}: {e}"
+            except Exception as e:
+                lines = [line for line in str(e).splitlines() if line.strip()]
+                return "fail", n, f"sample {i}: {type(e).__name__}: {' '.join(lines)[:400]}"
+            worst = "loose" if v == "loose" else worst
+        return (worst if n else "none"), n, whole[0][:200] if whole else ""
 
     def run_variants(op, dtype, samples):
         worst, n = "ok", 0
@@ -259,7 +296,7 @@ def _worker():
                 return "none", 0, ""
             return run_grad(op, dtype, list(op.sample_inputs("cpu", dtype, requires_grad=True)))
         samples = list(op.sample_inputs("cpu", dtype, requires_grad=False))
-        return (run_forward if kind == "forward" else run_variants)(op, dtype, samples)
+        return {"forward": run_forward, "variants": run_variants, "compiled": run_compiled}[kind](op, dtype, samples)
 
     sweep.serve(judge)
 
