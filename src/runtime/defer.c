@@ -130,7 +130,7 @@ bool rt_defer_record(rt_call_t* c, rt_entry_t* e, const char* where, tt_results_
     if (e->operands[i].kind != TT_OPERAND_BASE) status = operand_bits(c, e, &e->operands[i], &r->bits[r->n_bits++]);
   for (int i = 0; i < e->n_outputs; i++) r->outs[r->n_outs + i] = NULL;
   r->n_outs += e->n_outputs;
-  if (e->check_output >= 0) {
+  if (where[0] && (e->check_output >= 0 || !r->n_nodes)) {
     node->where = (int32_t)r->text.len;
     tt_strbuf_append(&r->text, where, strlen(where) + 1);
   }

@@ -457,8 +457,9 @@ static tt_status_t dispatch(scratch_t* s, const tt_op_t* op, int device, const t
         rt_unlock();
         return tt_error(TT_DECLINED, "%s is not in the op table and has no decomposition that is", op->desc.name);
       }
-      if (s->has_where || tt_mode_get() != TT_MODE_DEFER || (e->check_output < 0 && rt_defer_can(e))) return run_entry(s, e, results);
-      rt_unlock();  // a recorded check and a cut carry their line, which is asked for without the lock
+      if (s->has_where || tt_mode_get() != TT_MODE_DEFER || (e->check_output < 0 && rt_defer_can(e) && rt_defer_pending()))
+        return run_entry(s, e, results);
+      rt_unlock();  // a recorded check, a cut and a region's beginning carry their line, which is asked for without the lock
       ask_where(s);
       continue;
     }

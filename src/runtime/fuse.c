@@ -1,5 +1,6 @@
 // Fused programs: a region lowered node after node into one program, compiled in the background, cached by its wiring.
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -47,6 +48,7 @@ typedef struct record_t {
   int n_nodes, n_outs, n_external, n_live, n_dead;
   rt_entry_t *first, *last; // kept with the record
   rt_site_t* site;          // where it ended last
+  char began[160];          // the user's line of the first operation when it was met first; "" not known
   rt_fused_t* fused;        // NULL: not ready
 } record_t;
 
@@ -362,6 +364,7 @@ static record_t* record_for(rt_region_t* r) {
   record->n_outs = r->n_outs;
   record->n_external = r->n_external;
   record->first = r->nodes[0].entry;
+  if (r->nodes[0].where >= 0) snprintf(record->began, sizeof record->began, "%s", r->text.data + r->nodes[0].where);
   record->last = r->nodes[r->n_nodes - 1].entry;
   // The key names entries by address: they stay as long as the record does.
   for (int i = 0; i < r->n_nodes; i++) r->nodes[i].entry->refs++;
@@ -444,11 +447,11 @@ tt_status_t rt_fused_run(const rt_fused_t* f, rt_region_t* r) {
 }
 
 // ---------------------------------------------------------------- report (under the lock)
-static void report_end(const char* name, const rt_entry_t* e, tt_strbuf_t* json) {
+static void report_end(const char* name, const rt_entry_t* e, const char* where, tt_strbuf_t* json) {
   tt_strbuf_printf(json, ",\"%s\":{\"op\":", name);
   tt_strbuf_json(json, e->op_name);
   tt_strbuf_puts(json, ",\"where\":");
-  tt_strbuf_json(json, e->where ? e->where : "");
+  tt_strbuf_json(json, where[0] ? where : e->where ? e->where : "");
   tt_strbuf_puts(json, "}");
 }
 
@@ -462,8 +465,8 @@ void rt_fused_report(tt_strbuf_t* json) {
                      ",\"live_results\":%d,\"donated\":%d", first ? "" : ",", state, r->n_nodes, r->seen, r->ran_fused, r->n_external,
                      r->n_dead, r->n_outs, r->n_live, r->fused ? r->fused->n_donated : 0);
     first = false;
-    report_end("first", r->first, json);
-    report_end("last", r->last, json);
+    report_end("first", r->first, r->began, json);
+    report_end("last", r->last, "", json);
     if (r->site) {
       tt_strbuf_puts(json, ",\"cut\":");
       rt_explain_place(r->site, json);
