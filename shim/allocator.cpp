@@ -43,7 +43,10 @@ struct TpuAllocator final : c10::DeviceAllocator {
   void recordStream(const c10::DataPtr&, c10::Stream) override {}
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
     tt_memory_stats_t m{};
-    if (g_open.load()) tt_memory_stats(device, &m);
+    if (g_open.load()) {
+      ok(tt_defer_run("memory statistics"));
+      tt_memory_stats(device, &m);
+    }
     c10::CachingDeviceAllocator::DeviceStats out;
     auto bytes = [&](auto& stat) {
       auto& s = stat[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
@@ -75,7 +78,9 @@ struct TpuAllocator final : c10::DeviceAllocator {
     if (g_open.load()) tt_memory_reset_accumulated(device);
   }
   void resetPeakStats(c10::DeviceIndex device) override {
-    if (g_open.load()) tt_memory_reset_peak(device);
+    if (!g_open.load()) return;
+    ok(tt_defer_run("memory statistics"));
+    tt_memory_reset_peak(device);
   }
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex device) override {
     ensure_open();

@@ -67,7 +67,10 @@ py::dict counters() {
 
 py::dict memory_stats(int device) {
   tt_memory_stats_t m{};
-  if (g_open.load()) tt_memory_stats(device, &m);
+  if (g_open.load()) {
+    ok(tt_defer_run("memory statistics"));
+    tt_memory_stats(device, &m);
+  }
   py::dict out;
   out["allocated"] = m.allocated;
   out["peak_allocated"] = m.peak_allocated;
@@ -174,7 +177,11 @@ PYBIND11_MODULE(_C, m) {
   });
   m.def("memory_stats", &memory_stats);
   m.def("memory_report", &memory_report);
-  m.def("reset_peak_memory_stats", [](int device) { if (g_open.load()) tt_memory_reset_peak(device); });
+  m.def("reset_peak_memory_stats", [](int device) {
+    if (!g_open.load()) return;
+    ok(tt_defer_run("memory statistics"));
+    tt_memory_reset_peak(device);
+  });
   m.def("reset_accumulated_memory_stats", [](int device) { if (g_open.load()) tt_memory_reset_accumulated(device); });
   m.def("counters", &counters);
   m.def("mode_set", [](int mode) { tt_mode_set(static_cast<tt_mode_t>(mode)); });

@@ -44,6 +44,8 @@ typedef enum tt_mode_t { TT_MODE_STRICT, TT_MODE_DEBUG, TT_MODE_DEFER } tt_mode_
 TT_API void tt_mode_set(tt_mode_t mode);  // of the calling thread
 TT_API tt_mode_t tt_mode_get(void);
 TT_API void tt_mode_set_default(tt_mode_t mode);  // of threads that never set one
+// Runs what is recorded, without waiting for the device. |why| is named in the report of cuts.
+TT_API TT_MUST_USE tt_status_t tt_defer_run(const char* why);
 TT_API void tt_defer_wait(void);  // until no fused program is being compiled; what is recorded stays recorded
 // Where recorded regions ended and why, and what became of them, as JSON; free with tt_text_free. NULL: memory is out.
 TT_API char* tt_defer_report(void);
@@ -73,6 +75,7 @@ typedef struct tt_memory_stats_t {  // bytes unless said; per device; our own ac
   int64_t allocated, peak_allocated, total_allocated, total_freed;
   int64_t live_storages, allocations, frees, oom_count;
 } tt_memory_stats_t;
+// Recorded values have no bytes until they are run: a front end that is asked for figures calls tt_defer_run first.
 TT_API void tt_memory_stats(int device, tt_memory_stats_t* out);
 TT_API void tt_memory_reset_peak(int device);
 TT_API void tt_memory_reset_accumulated(int device);

@@ -100,6 +100,21 @@ bool rt_defer_can(const rt_entry_t* e) {
   return true;
 }
 
+// The storages of the results, still without values: the part that can fail for a program's own fault, before anything is
+// recorded.
+static tt_status_t make_results(const rt_call_t* c, const rt_entry_t* e, tt_results_t* results) {
+  for (int i = 0; i < e->n_fresh; i++) {
+    const rt_fresh_t* f = &e->fresh[i];
+    tt_result_t* out = rt_results_add(results);
+    if (!out) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+    *out = (tt_result_t){.meta = &f->meta, .dim0 = -1};
+    if (!f->meta.defined) continue;
+    out->storage = rt_storage_wrap(c->device, f->nbytes, NULL);
+    if (!out->storage) return tt_error(TT_RESOURCE_EXHAUSTED, "no address space for a result of %zu bytes", f->nbytes);
+  }
+  return NULL;
+}
+
 bool rt_defer_record(rt_call_t* c, rt_entry_t* e, const char* where, tt_results_t* results, tt_status_t* out_status) {
   *out_status = NULL;
   if (!rt_defer_can(e)) return false;
@@ -114,6 +129,9 @@ bool rt_defer_record(rt_call_t* c, rt_entry_t* e, const char* where, tt_results_
     *out_status = status ? status : tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
     return true;
   }
+  int first_result = results->n;
+  *out_status = make_results(c, e, results);
+  if (*out_status) return true;
   if (!r->n_nodes) g_history.start = g_history.n;
   remember(e);
   r->device = c->device;
@@ -145,22 +163,16 @@ bool rt_defer_record(rt_call_t* c, rt_entry_t* e, const char* where, tt_results_
     }
   }
   for (int i = 0; i < e->n_fresh && !status; i++) {
-    rt_fresh_t* f = &e->fresh[i];
-    tt_result_t* out = rt_results_add(results);
-    rt_cell_t* cell = f->output >= 0 ? pending_cell(f->layout, c->device) : NULL;
-    if (!out || (f->output >= 0 && !cell)) {
+    const rt_fresh_t* f = &e->fresh[i];
+    if (f->output < 0 || !f->meta.defined) continue;
+    rt_cell_t* cell = pending_cell(f->layout, c->device);
+    if (!cell) {
       status = tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
-      rt_cell_release(cell);
       break;
     }
-    *out = (tt_result_t){.meta = &f->meta, .dim0 = -1};
-    if (!f->meta.defined) continue;
-    if (cell) {
-      cell->mark = r->serial << 24 | (uint64_t)(node->first_out + f->output + 1) << 1;
-      r->outs[node->first_out + f->output] = rt_cell_retain(cell);
-    }
-    out->storage = rt_storage_wrap(c->device, f->nbytes, cell);
-    if (!out->storage) status = tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+    cell->mark = r->serial << 24 | (uint64_t)(node->first_out + f->output + 1) << 1;
+    r->outs[node->first_out + f->output] = rt_cell_retain(cell);
+    rt_storage_set(results->items[first_result + i].storage, cell);
   }
   r->n_nodes++;
   RT_COUNT(recorded, 1);
@@ -283,5 +295,13 @@ tt_status_t rt_defer_flush(rt_cut_t why) {
     status = rt_explain_oom(status, device);
     rt_lock();
   }
+  return status;
+}
+
+tt_status_t tt_defer_run(const char* why) {
+  rt_defer_ask(why);
+  rt_lock();
+  tt_status_t status = rt_defer_flush(RT_CUT_SYNC);
+  rt_unlock();
   return status;
 }

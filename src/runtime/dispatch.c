@@ -235,6 +235,15 @@ static void describe_call(const rt_call_t* c, char* out, size_t size) {
   if (used < size) snprintf(out + used, size - used, ")");
 }
 
+// Takes |status|, gives it back with the call's name and, where memory ran out, the report. No lock held.
+static tt_status_t call_failed(const scratch_t* s, tt_status_t status, tt_results_t* results, int first) {
+  char what[512];
+  describe_call(&s->call, what, sizeof what);
+  status = rt_explain_oom(tt_status_annotate(status, "%s", what), s->call.device);
+  drop_results(results, first);
+  return status;
+}
+
 // The user's line of this call. No lock held: the front end may want Python's.
 static void ask_where(scratch_t* s) {
   if (s->has_where) return;
@@ -263,9 +272,9 @@ static tt_status_t run_entry(scratch_t* s, rt_entry_t* e, tt_results_t* results)
   if (tt_mode_get() == TT_MODE_DEFER) {
     if (rt_defer_record(&s->call, e, s->where, results, &status)) {
       rt_unlock();
-      if (status) drop_results(results, first);
-      else label_results(s, results, first);
-      return status;
+      if (status) return call_failed(s, status, results, first);
+      label_results(s, results, first);
+      return NULL;
     }
     rt_defer_note(e->op_name, s->where);
     status = rt_defer_flush(RT_CUT_OP);
@@ -276,13 +285,7 @@ static tt_status_t run_entry(scratch_t* s, rt_entry_t* e, tt_results_t* results)
   if (!status && e->exe) status = execute(s, e);
   if (!status) status = deliver(s, e, results);
   rt_unlock();
-  if (status) {
-    char what[512];
-    describe_call(&s->call, what, sizeof what);
-    status = rt_explain_oom(tt_status_annotate(status, "%s", what), s->call.device);
-    drop_results(results, first);
-    return status;
-  }
+  if (status) return call_failed(s, status, results, first);
   label_results(s, results, first);
   status = read_counts(s, e, results, first);
   if (e->check_output >= 0) {

@@ -289,6 +289,7 @@ tt_status_t tt_device_mem_info(int device, int64_t* out_free, int64_t* out_total
 
 tt_status_t rt_explain_oom(tt_status_t status, int device) {
   if (tt_status_code(status) != TT_RESOURCE_EXHAUSTED) return status;
+  if (strstr(tt_status_message(status), "TPU out of memory")) return status;  // a recorded operation's, explained already
   char largest[2048];
   tt_memory_largest(device, largest, sizeof largest);
   rt_lock();

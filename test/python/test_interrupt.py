@@ -44,6 +44,7 @@ def compile_something(k):
     for i in range(2, 40):
         y = torch.cat([y, y[:1] * i]).cumsum(0).sort(0).values
     return y.sum().item()
+compile_something(-1)  # PyTorch imports parts of itself here, and what Ctrl-C stops an import of stays half imported
 """
 
 
