@@ -1,4 +1,6 @@
 // The boxed kernel of every op: pack, dispatch, unpack; and the callback that asks PyTorch's meta kernels.
+#include <algorithm>
+
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/TensorAdvancedIndexingUtils.h>
@@ -47,10 +49,19 @@ static at::Tensor take_result(tt_result_t* r, int device) {
   tt_storage_t* storage = r->storage;
   r->storage = nullptr;
   c10::IntArrayRef sizes(m.sizes, static_cast<size_t>(m.rank)), strides(m.strides, static_cast<size_t>(m.rank));
-  if (C10_LIKELY(r->dim0 < 0)) return tensor_of(storage, m.dtype, sizes, strides, device);
-  c10::SmallVector<int64_t, 8> true_sizes(sizes.begin(), sizes.end());
-  if (!true_sizes.empty()) true_sizes[0] = r->dim0;
-  return tensor_of(storage, m.dtype, true_sizes, strides, device);
+  if (C10_LIKELY(r->true_size < 0)) return tensor_of(storage, m.dtype, sizes, strides, device);
+  // The padded strides say in which order the dims lie; the true ones follow from the true sizes.
+  c10::SmallVector<int64_t, 8> true_sizes(sizes.begin(), sizes.end()), true_strides(strides.begin(), strides.end());
+  if (!true_sizes.empty()) true_sizes[static_cast<size_t>(m.sized_dim)] = r->true_size;
+  c10::SmallVector<size_t, 8> order;
+  for (size_t d = 0; d < true_sizes.size(); d++) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) { return strides[x] > strides[y]; });
+  int64_t step = 1;
+  for (auto d = order.rbegin(); d != order.rend(); ++d) {
+    true_strides[*d] = step;
+    step *= std::max<int64_t>(true_sizes[*d], 1);
+  }
+  return tensor_of(storage, m.dtype, true_sizes, true_strides, device);
 }
 
 std::vector<at::Tensor> take_results(tt_results_t* results, int device) {
@@ -144,6 +155,7 @@ class InferScope {
 void push_meta(void* sink, const at::Tensor& t) {
   tt_meta_t meta;
   meta.defined = t.defined();
+  meta.sized_dim = 0;
   meta.rank = 0;
   meta.dtype = TT_DT_NONE;
   if (t.defined()) {
@@ -280,21 +292,35 @@ static void keep_error(Call& call) {
   }
 }
 
-// Real backends give convolutions the memory format of their input or weight; the meta kernel, which asks for none of
-// the real devices, gives rows.
+// Real backends give convolutions the memory format of their input or weight, and unpooling that of its input; the meta
+// kernels, which ask for none of the real devices, give rows.
 static void keep_channels_last(const Call& call, torch::jit::Stack* results) {
   const Overload& o = call.overload;
-  if (o.row.find("convolution") == std::string::npos) return;
+  bool convolution = o.row.find("convolution") != std::string::npos;
+  if (!convolution && o.row.compare(0, 10, "max_unpool") != 0) return;
   int input = o.row.find("backward") != std::string::npos ? 1 : 0;
   if (o.n_schema_args < input + 2 || !call.arg(input).isTensor() || !call.arg(input + 1).isTensor()) return;
   c10::MemoryFormat format = call.arg(input).toTensor().suggest_memory_format();
-  if (format == c10::MemoryFormat::Contiguous) format = call.arg(input + 1).toTensor().suggest_memory_format();
+  if (convolution && format == c10::MemoryFormat::Contiguous) format = call.arg(input + 1).toTensor().suggest_memory_format();
   if (format != c10::MemoryFormat::ChannelsLast && format != c10::MemoryFormat::ChannelsLast3d) return;
   int64_t rank = format == c10::MemoryFormat::ChannelsLast ? 4 : 5;
   for (auto v = results->end() - static_cast<int64_t>(o.returns.size()); v != results->end(); ++v) {
     if (v->isTensor() && v->toTensor().defined() && v->toTensor().dim() == rank) {
       v->toTensor().unsafeGetTensorImpl()->empty_tensor_restride(format);
     }
+  }
+}
+
+// In eval mode PyTorch's kernels save no statistics; its meta kernel says they do.
+static void save_nothing_in_eval(const Call& call, torch::jit::Stack* results) {
+  const Overload& o = call.overload;
+  bool legit = o.row == "_native_batch_norm_legit", no_stats = o.row == "_native_batch_norm_legit.no_stats";
+  if (!legit && !no_stats && o.row != "native_batch_norm" && o.row != "_native_batch_norm_legit_functional") return;
+  if (no_stats || call.arg(5).toBool()) return;
+  auto first = results->end() - static_cast<int64_t>(o.returns.size());
+  for (int i = 1; i < 3; i++) {
+    const at::Tensor& t = (first + i)->toTensor();
+    if (t.defined()) *(first + i) = at::empty({0}, t.options());
   }
 }
 
@@ -323,6 +349,7 @@ tt_status_t infer(void* p, const tt_op_t*, void* sink) {
       return nullptr;
     }
     keep_channels_last(call, &stack);
+    save_nothing_in_eval(call, &stack);
     for (size_t i = 0; i < o.returns.size(); i++) {
       if (o.returns[i] == kFresh) push_meta_value(sink, stack[stack.size() - o.returns.size() + i]);
     }

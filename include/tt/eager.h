@@ -160,6 +160,7 @@ typedef struct tt_meta_t {
   int32_t rank;
   tt_dtype_t dtype;
   bool defined;        // false: an undefined tensor is returned
+  int8_t sized_dim;    // data-dependent results: the dim whose true size comes with the result
 } tt_meta_t;
 
 typedef struct tt_lower_t tt_lower_t;
@@ -184,7 +185,7 @@ TT_API bool tt_metas_push(void* sink, const tt_meta_t* meta);  // false when mem
 typedef struct tt_result_t {
   tt_storage_t* storage;   // one reference, the caller's; NULL for an undefined result
   const tt_meta_t* meta;   // borrowed until the thread's next dispatch
-  int64_t dim0;            // >= 0: true size of dim 0 (data-dependent results; strides as in |meta|); else -1
+  int64_t true_size;       // >= 0: of dim meta->sized_dim (data-dependent results; compact, dims ordered as in |meta|); else -1
 } tt_result_t;
 
 typedef struct tt_results_t {  // grown by the core, reused by the caller; init to zero; tt_results_free at the end

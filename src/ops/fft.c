@@ -77,6 +77,47 @@ static bool ret_if_empty(tt_lower_t* l, hlo_t x) {
   return true;
 }
 
+// ---------------------------------------------------------------- memory
+// PyTorch's CPU kernels transform batches laid out one after another: outermost the dims that stay, then the
+// transformed ones, each as the input's strides order them; the last dim of a halving transform stays last.
+static void transform_order(int rank, const int64_t* strides, int n, const int* dims, bool last_stays, int* order) {
+  int at = 0;
+  for (int i = 0; i < rank; i++) {
+    bool moved = false;
+    for (int j = 0; j < n; j++) moved |= dims[j] == i;
+    if (!moved) order[at++] = i;
+  }
+  for (int j = 0; j < n; j++) order[at++] = dims[j];
+  int parts[3] = {0, rank - n, last_stays ? rank - 1 : rank};
+  for (int p = 0; p < 2; p++) {
+    for (int i = parts[p] + 1; i < parts[p + 1]; i++)
+      for (int k = i; k > parts[p] && strides[order[k]] > strides[order[k - 1]]; k--) {
+        int swap = order[k];
+        order[k] = order[k - 1];
+        order[k - 1] = swap;
+      }
+  }
+}
+
+// Says how result 0, a transform of argument 0, lies in memory. |two_steps|: all but the last dim are transformed first.
+static void ret_order(tt_lower_t* l, const fft_dims_t* d, bool last_stays, bool two_steps) {
+  const int64_t *strides = tt_strides(l, 0), *dims = tt_in(l, 0)->dims;
+  int rank = tt_in(l, 0)->rank, order[TT_MAX_RANK];
+  int64_t between[TT_MAX_RANK], step = 1;
+  if (strides == NULL || d->n == 0) return;
+  if (two_steps && d->n > 1) {
+    transform_order(rank, strides, d->n - 1, d->dim, false, order);
+    for (int k = rank - 1; k >= 0; k--) {
+      between[order[k]] = step;
+      step *= dims[order[k]];
+    }
+    transform_order(rank, between, 1, d->dim + d->n - 1, false, order);
+  } else {
+    transform_order(rank, strides, d->n, d->dim, last_stays, order);
+  }
+  tt_ret_order(l, 0, order);
+}
+
 // ---------------------------------------------------------------- the three ops
 static void lower_c2c(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
@@ -86,6 +127,7 @@ static void lower_c2c(tt_lower_t* l) {
   bool forward = tt_bool(l, 3);
   hlo_t y = transform(b, x, forward, d.n, d.dim);
   tt_ret(l, 0, scaled(b, y, sizes(x, &d), tt_int(l, 2), !forward));
+  ret_order(l, &d, false, false);
 }
 
 static void lower_r2c(tt_lower_t* l) {
@@ -102,6 +144,7 @@ static void lower_r2c(tt_lower_t* l) {
     y = transform(b, hlo_convert(b, x, dtype), true, d.n, d.dim);
   }
   tt_ret(l, 0, scaled(b, y, sizes(x, &d), tt_int(l, 2), false));
+  ret_order(l, &d, true, false);
 }
 
 static void lower_c2r(tt_lower_t* l) {
@@ -123,6 +166,7 @@ static void lower_c2r(tt_lower_t* l) {
   hlo_t y = transform(b, x, false, d.n - count, d.dim);
   y = transform_group(b, y, HLO_IRFFT, count, d.dim + d.n - count, size);
   tt_ret(l, 0, scaled(b, y, n, tt_int(l, 2), true));
+  ret_order(l, &d, false, true);
 }
 
 // ---------------------------------------------------------------- rows

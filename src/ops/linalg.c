@@ -24,6 +24,19 @@ void la_ret(tt_lower_t* l, int i, hlo_t x) {
   tt_ret(l, i, hlo_reshape(tt_b(l), x, type->rank, type->dims));
 }
 
+void la_order_columns(tt_lower_t* l, int i, int rank) {
+  int order[TT_MAX_RANK];
+  for (int d = 0; d < rank - 2; d++) order[d] = d;
+  order[rank - 2] = rank - 1;
+  order[rank - 1] = rank - 2;
+  tt_ret_order(l, i, order);
+}
+
+void la_ret_columns(tt_lower_t* l, int i, hlo_t x) {
+  la_ret(l, i, x);
+  la_order_columns(l, i, tt_out(l, i)->rank);
+}
+
 void la_ret_zeros(tt_lower_t* l, int i) {
   const tt_type_t* type = tt_out(l, i);
   tt_ret(l, i, hlo_splat(tt_b(l), type->dtype, 0, type->rank, type->dims));

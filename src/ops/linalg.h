@@ -14,6 +14,9 @@ hlo_t la_in(tt_lower_t* l, int i);
 hlo_t la_flat(hlo_builder_t* b, hlo_t x);
 // Gives |x| (leading dims joined, or any shape of the same size) as result |i|.
 void la_ret(tt_lower_t* l, int i, hlo_t x);
+// The same, with each matrix column by column in memory, as LAPACK leaves it.
+void la_ret_columns(tt_lower_t* l, int i, hlo_t x);
+void la_order_columns(tt_lower_t* l, int i, int rank);  // of a result that is given already
 // Result |i| as zeros of its expected type: for empty matrices.
 void la_ret_zeros(tt_lower_t* l, int i);
 // Leading dims of |x| (all but its last |core| ones) broadcast to |rank| dims |batch|, then joined.

@@ -200,8 +200,8 @@ static void lower_svd(tt_lower_t* l) {
     la_ret(l, 1, hlo_splat(b, tt_real_dtype(a->dtype), 0, 2, (const int64_t[]){a->dims[0], 0}));
     if (vectors) {
       int64_t k = full ? -1 : 0;
-      la_ret(l, 0, la_eye(b, a->dtype, a->dims[0], a->dims[1], k < 0 ? a->dims[1] : k));
-      la_ret(l, 2, la_eye(b, a->dtype, a->dims[0], k < 0 ? a->dims[2] : k, a->dims[2]));
+      la_ret_columns(l, 0, la_eye(b, a->dtype, a->dims[0], a->dims[1], k < 0 ? a->dims[1] : k));
+      la_ret_columns(l, 2, la_eye(b, a->dtype, a->dims[0], k < 0 ? a->dims[2] : k, a->dims[2]));
     } else {
       la_ret_zeros(l, 0);
       la_ret_zeros(l, 2);
@@ -213,8 +213,8 @@ static void lower_svd(tt_lower_t* l) {
   la_svd(b, a, full, vectors ? &u : NULL, &s, vectors ? &vh : NULL);
   la_ret(l, 1, s);
   if (vectors) {
-    la_ret(l, 0, u);
-    la_ret(l, 2, vh);
+    la_ret_columns(l, 0, u);
+    la_ret_columns(l, 2, vh);
   } else {
     la_ret_zeros(l, 0);
     la_ret_zeros(l, 2);
@@ -325,7 +325,15 @@ static void lower_lstsq(tt_lower_t* l) {
   tt_ret(l, 2, kind == '\0' ? hlo_splat(b, TT_I64, 0, 1, &none) : hlo_reshape(b, p.rank, rank, shape));
   shape[rank] = n, shape[rank + 1] = k;
   tt_ret(l, 0, hlo_reshape(b, p.x, vector ? rank + 1 : rank + 2, shape));
-  if (m > n && hlo_numel(p.a) > 0) {
+  // LAPACK puts the solution column by column where the right-hand side was, which may have more rows.
+  int64_t strides[TT_MAX_RANK], rows = m > n ? m : n, step = (rows > 1 ? rows : 1) * (k > 1 ? k : 1);
+  strides[rank] = 1, strides[rank + 1] = rows > 1 ? rows : 1;
+  for (int i = rank - 1; i >= 0; i--) {
+    strides[i] = step;
+    step *= dims[i] > 1 ? dims[i] : 1;
+  }
+  tt_ret_strides(l, 0, strides);
+  if (m > n && kind != 'y' && hlo_numel(p.a) > 0) {
     hlo_t miss = la_norm2(b, hlo_subtract(b, p.rhs, hlo_matmul(b, p.a, p.x)));
     shape[rank] = k;
     hlo_t sums = hlo_reduce(b, miss, HLO_R_ADD, 1, (const int64_t[]){1});

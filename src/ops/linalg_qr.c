@@ -60,6 +60,7 @@ static void lower_geqrf(tt_lower_t* l) {
   int64_t dims[TT_MAX_RANK];
   for (int i = 0; i < self->rank; i++) dims[i] = self->dims[i];
   tt_ret(l, 0, hlo_reshape(b, packed, self->rank, dims));
+  la_order_columns(l, 0, self->rank);
   dims[self->rank - 2] = tau->dims[1];
   tt_ret(l, 1, hlo_reshape(b, tau, self->rank - 1, dims));
 }

@@ -273,24 +273,46 @@ tt_dtype_t tt_out_dtype(tt_lower_t* l, int i) {
 tt_dtype_t tt_opmath(tt_dtype_t dtype) { return tt_is_float(dtype) && dtype != TT_F64 ? TT_F32 : dtype; }
 
 // ---------------------------------------------------------------- results
-static void set_ret(tt_lower_t* l, int i, hlo_t value, hlo_t count) {
+static void set_ret(tt_lower_t* l, int i, hlo_t value, hlo_t count, int dim) {
   while (i >= l->cap_rets) {
     int cap = l->cap_rets;
-    void *rets = l->rets, *counts = l->counts;
+    void *rets = l->rets, *places = l->places;
     if (!arena_grow(l->e->b, &rets, cap, &cap, sizeof *l->rets)) return;
     cap = l->cap_rets;
-    if (!arena_grow(l->e->b, &counts, cap, &cap, sizeof *l->counts)) return;
+    if (!arena_grow(l->e->b, &places, cap, &cap, sizeof *l->places)) return;
     l->rets = rets;
-    l->counts = counts;
+    l->places = places;
     l->cap_rets = cap;
   }
   l->rets[i] = value;
-  l->counts[i] = count;
+  l->places[i] = (tt_place_t){.count = count, .sized_dim = (int8_t)dim};
   if (i >= l->n_rets) l->n_rets = i + 1;
 }
 
-void tt_ret(tt_lower_t* l, int i, hlo_t value) { set_ret(l, i, value, NULL); }
-void tt_ret_sized(tt_lower_t* l, int i, hlo_t padded, hlo_t count) { set_ret(l, i, padded, count); }
+void tt_ret(tt_lower_t* l, int i, hlo_t value) { set_ret(l, i, value, NULL, 0); }
+void tt_ret_sized(tt_lower_t* l, int i, hlo_t padded, hlo_t count) { set_ret(l, i, padded, count, 0); }
+void tt_ret_sized_dim(tt_lower_t* l, int i, hlo_t padded, hlo_t count, int dim) { set_ret(l, i, padded, count, dim); }
+
+void tt_ret_strides(tt_lower_t* l, int i, const int64_t* strides) {
+  if (i >= l->n_rets || !l->rets[i]) return;
+  l->places[i].strided = true;
+  for (int d = 0; d < l->rets[i]->rank; d++) l->places[i].strides[d] = strides[d];
+}
+
+void tt_ret_order(tt_lower_t* l, int i, const int* order) {
+  if (i >= l->n_rets || !l->rets[i]) return;
+  int64_t strides[TT_MAX_RANK], step = 1;
+  for (int k = l->rets[i]->rank - 1; k >= 0; k--) {
+    strides[order[k]] = step;
+    step *= l->rets[i]->dims[order[k]] > 1 ? l->rets[i]->dims[order[k]] : 1;
+  }
+  tt_ret_strides(l, i, strides);
+}
+
+const int64_t* tt_strides(tt_lower_t* l, int i) {
+  const tt_value_t* v = &arg(l, i)->v;
+  return v->kind == TT_V_TENSOR && v->u.tensor ? v->u.tensor->strides : NULL;
+}
 
 void tt_mutate(tt_lower_t* l, int arg_index, int j, hlo_t value) {
   void* writes = l->writes;

@@ -63,6 +63,14 @@ typedef struct tt_larg_t {
   int32_t src_elem;
 } tt_larg_t;
 
+// How a result lies in memory, where it is not as the meta kernel says or row-major.
+typedef struct tt_place_t {
+  hlo_t count;        // DATA_DEPENDENT: true size along |sized_dim|, or NULL
+  int8_t sized_dim;
+  bool strided;       // with |strides|
+  int64_t strides[TT_MAX_RANK];
+} tt_place_t;
+
 typedef struct tt_write_t {
   int arg, elem;
   hlo_t value;
@@ -78,7 +86,7 @@ struct tt_lower_t {
   int n_outs;         // expected results; 0 unknown
   const tt_type_t* outs;
   hlo_t* rets;        // results given so far; NULL holes
-  hlo_t* counts;      // DATA_DEPENDENT: count of each, or NULL
+  tt_place_t* places; // of each
   int n_rets, cap_rets;
   tt_write_t* writes;
   int n_writes, cap_writes;

@@ -180,12 +180,14 @@ static hlo_t apply_scale(hlo_builder_t* b, hlo_t x, hlo_t scale, int contract_di
   return hlo_multiply(b, hlo_convert(b, x, TT_F32), scale);
 }
 
-// _scaled_mm(self, mat2, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum)
-static void lower_scaled_mm(tt_lower_t* l) {
+// (self, mat2) with the given scales; |bias|: number of that argument.
+static hlo_t scaled_product(tt_lower_t* l, hlo_t scale_a, hlo_t scale_b, int bias) {
   hlo_builder_t* b = tt_b(l);
-  hlo_t after_a, after_b;
-  hlo_t lhs = apply_scale(b, tt_in(l, 0), tt_in(l, 2), 1, &after_a);
-  hlo_t rhs = apply_scale(b, tt_in(l, 1), tt_in(l, 3), 0, &after_b);
+  hlo_t after_a, after_b, self = tt_in(l, 0), mat2 = tt_in(l, 1);
+  if (self->rank != 2 || mat2->rank != 2 || self->dims[1] != mat2->dims[0])
+    return hlo_fail(b, TT_INVALID_ARGUMENT, "mat1 and mat2 must be matrices whose shapes can be multiplied");
+  hlo_t lhs = apply_scale(b, tt_in(l, 0), scale_a, 1, &after_a);
+  hlo_t rhs = apply_scale(b, tt_in(l, 1), scale_b, 0, &after_b);
   if (lhs->dtype != rhs->dtype) {
     lhs = hlo_convert(b, lhs, TT_F32);
     rhs = hlo_convert(b, rhs, TT_F32);
@@ -193,10 +195,41 @@ static void lower_scaled_mm(tt_lower_t* l) {
   hlo_t y = tt_mm(l, lhs, rhs);
   if (after_a != NULL) y = hlo_multiply(b, y, after_a);
   if (after_b != NULL) y = hlo_multiply(b, y, after_b);
-  if (tt_has(l, 4)) y = hlo_add(b, y, tt_in_as(l, 4, TT_F32));
+  return tt_has(l, bias) ? hlo_add(b, y, tt_in_as(l, bias, TT_F32)) : y;
+}
+
+// e4m3fn has no infinity: what is too large becomes its largest value, as in the libraries that PyTorch calls.
+static hlo_t saturated(hlo_builder_t* b, hlo_t y, tt_dtype_t out) {
+  if (out == TT_F8E4M3FN) y = hlo_clamp(b, hlo_scalar(b, y->dtype, -448), y, hlo_scalar(b, y->dtype, 448));
+  return hlo_convert(b, y, out);
+}
+
+// _scaled_mm(self, mat2, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum)
+static void lower_scaled_mm(tt_lower_t* l) {
+  hlo_builder_t* b = tt_b(l);
+  hlo_t y = scaled_product(l, tt_in(l, 2), tt_in(l, 3), 4);
   tt_dtype_t out = tt_dtype_arg(l, 6) != TT_DT_NONE ? tt_dtype_arg(l, 6) : tt_in(l, 0)->dtype;
   if (tt_has(l, 5) && tt_dtype_size(out) == 1) y = hlo_multiply(b, y, hlo_reshape(b, tt_in_as(l, 5, TT_F32), 0, NULL));
-  tt_ret(l, 0, hlo_convert(b, y, out));
+  tt_ret(l, 0, saturated(b, y, out));
+}
+
+// _scaled_mm_v2(self, mat2, scale_a, recipe_a, swizzle_a, scale_b, recipe_b, swizzle_b, bias, out_dtype, contraction_dim,
+// use_fast_accum); recipes 0 and 1 are one scale and one a row (or column).
+static void lower_scaled_mm_v2(tt_lower_t* l) {
+  hlo_builder_t* b = tt_b(l);
+  bool plain = true;
+  for (int i = 2; i <= 5; i += 3) {
+    int n, n_swizzle;
+    const int64_t *recipe = tt_ints(l, i + 1, &n), *swizzle = tt_ints(l, i + 2, &n_swizzle);
+    plain = plain && tt_list_len(l, i) == 1 && n == 1 && recipe[0] <= 1 && (n_swizzle == 0 || swizzle[0] == 0);
+  }
+  if (!plain) {
+    tt_ret(l, 0, hlo_fail(b, TT_DECLINED, "_scaled_mm_v2: only scales of the whole matrix, of rows and of columns"));
+    return;
+  }
+  hlo_t y = scaled_product(l, tt_in_list(l, 2, 0), tt_in_list(l, 5, 0), 8);
+  tt_dtype_t out = tt_dtype_arg(l, 9);
+  tt_ret(l, 0, saturated(b, y, out != TT_DT_NONE ? out : tt_in(l, 0)->dtype));
 }
 
 // ---------------------------------------------------------------- grouped products
@@ -410,7 +443,9 @@ static const tt_op_row_t k_rows[] = {
     {.name = "linear", .lower = lower_linear},
     {.name = "linear_backward", .lower = lower_linear_backward},
     {.name = "_int_mm", .lower = lower_int_mm},
-    {.name = "_scaled_mm", .lower = lower_scaled_mm},
+    // The meta kernels ask for the layouts of one vendor's library.
+    {.name = "_scaled_mm", .lower = lower_scaled_mm, .flags = TT_OP_NO_META},
+    {.name = "_scaled_mm_v2", .lower = lower_scaled_mm_v2, .flags = TT_OP_NO_META},
     {.name = "_grouped_mm", .lower = lower_grouped_mm, .flags = TT_OP_NO_META},  // the meta kernel refuses all but BF16
     {.name = "_trilinear", .lower = lower_trilinear, .flags = TT_OP_NO_META},
 };

@@ -100,6 +100,14 @@ tt_dtype_t tt_opmath(tt_dtype_t dtype);
 void tt_ret(tt_lower_t* l, int i, hlo_t value);
 // DATA_DEPENDENT: |padded| holds the result in its first |count| (0-d, i64) entries along dim 0.
 void tt_ret_sized(tt_lower_t* l, int i, hlo_t padded, hlo_t count);
+// The same along dim |dim|.
+void tt_ret_sized_dim(tt_lower_t* l, int i, hlo_t padded, hlo_t count, int dim);
+// The one thing a lowering may say about memory: how result |i| (given already) lies there, where PyTorch's CPU kernel
+// does so and no meta kernel says it. In eager mode only: graphs have said before what their results are.
+void tt_ret_strides(tt_lower_t* l, int i, const int64_t* strides);
+void tt_ret_order(tt_lower_t* l, int i, const int* order);  // dense, with dim order[0] outermost
+// Strides of tensor argument |i| as the caller has it; NULL where that is unknown. For results that lie as it does.
+const int64_t* tt_strides(tt_lower_t* l, int i);
 // New value of argument |arg| (element |j| of a list; 0 otherwise) for schemas that write into an argument of a
 // *functional-looking* overload (batch norm's running statistics, fused optimizers). Same shape and dtype as it had.
 void tt_mutate(tt_lower_t* l, int arg, int j, hlo_t value);

@@ -271,7 +271,7 @@ static hlo_t trigamma(hlo_builder_t* b, hlo_t x) {
   hlo_t left = tt_cmp_num(b, HLO_LT, x, 0.5);
   hlo_t at = hlo_select(b, left, hlo_subtract(b, tt_num(b, x, 1), x), x);
   hlo_t y = hlo_zeta(b, hlo_full_like(b, x, 2), at);
-  hlo_t turn = hlo_subtract(b, x, hlo_floor(b, x));
+  hlo_t turn = hlo_subtract(b, x, hlo_round_nearest_even(b, x));  // exact, also just below a whole number
   hlo_t bound = over(b, PI * PI, square(b, hlo_sine(b, tt_mul_num(b, turn, PI))));
   return hlo_select(b, left, hlo_subtract(b, bound, y), y);
 }

@@ -133,10 +133,6 @@ static void unique_rows(tt_lower_t* l, int dim_arg, bool sorted) {
   int dim = hlo_dim(b, tt_int(l, dim_arg), in->rank), empty_dims = 0;
   for (int i = 0; i < in->rank; i++) empty_dims += in->dims[i] == 0;
   int64_t n = in->rank ? in->dims[dim] : 1;
-  if (dim != 0) {
-    tt_ret(l, 0, hlo_fail(b, TT_DECLINED, "unique: only the first dim of a result may depend on values"));
-    return;
-  }
   if (empty_dims > 0) {
     if (n > 0 || empty_dims > 1) {
       tt_ret(l, 0, hlo_fail(b, TT_INVALID_ARGUMENT, n > 0
@@ -144,13 +140,14 @@ static void unique_rows(tt_lower_t* l, int dim_arg, bool sorted) {
           : "Number of zero sized dimensions is more than one, so unique cannot be applied "));
       return;
     }
-    tt_ret(l, 0, in);
-    tt_ret(l, 1, no_positions(b));
-    tt_ret(l, 2, no_positions(b));
+    for (int i = 0; i < 3; i++) tt_ret(l, i, i ? no_positions(b) : in);
     return;
   }
   const int64_t matrix[] = {n, hlo_numel(in) / n};
-  hlo_t rows = hlo_reshape(b, in, 2, matrix), origin = NULL;
+  int64_t front[TT_MAX_RANK];  // |dim| first, the others in their order: so PyTorch's results lie in memory
+  int order[TT_MAX_RANK];
+  for (int i = 0; i < in->rank; i++) front[i] = order[i] = i == 0 ? dim : i <= dim ? i - 1 : i;
+  hlo_t moved = hlo_transpose(b, in, front), rows = hlo_reshape(b, moved, 2, matrix), origin = NULL;
   if (dtype == TT_BOOL) rows = hlo_convert(b, rows, TT_U8);
   if (sorted) {
     origin = row_order(b, rows);
@@ -160,8 +157,11 @@ static void unique_rows(tt_lower_t* l, int dim_arg, bool sorted) {
   // Where each of the groups begins, then the rows there: moving rows once is cheaper than scattering them.
   hlo_t firsts = pack_all(b, &p, hlo_iota(b, TT_I64, 1, &n, 0));
   rows = hlo_convert(b, hlo_take(b, rows, firsts, 0), dtype);
-  hlo_t values = hlo_reshape(b, rows, in->rank, in->dims);
-  tt_ret_sized(l, 0, values, p.count);
+  hlo_t values = hlo_reshape(b, rows, in->rank, moved->dims);
+  int64_t back[TT_MAX_RANK];
+  for (int i = 0; i < in->rank; i++) back[i] = i < dim ? i + 1 : i == dim ? 0 : i;
+  tt_ret_sized_dim(l, 0, hlo_transpose(b, values, back), p.count, dim);
+  tt_ret_order(l, 0, order);
   tt_ret(l, 1, origin ? hlo_put_along(b, hlo_zeros_like(b, p.group), origin, p.group, 0, HLO_R_ASSIGN) : p.group);
   tt_ret_sized(l, 2, group_sizes(b, &p), p.count);
 }
@@ -200,6 +200,7 @@ static void lower_nonzero(tt_lower_t* l) {
   packing_t p = pack_flags(b, hlo_flatten(b, hlo_convert(b, x, TT_BOOL)));
   hlo_t flat = pack_all(b, &p, hlo_iota(b, TT_I64, 1, &p.n, 0));
   tt_ret_sized(l, 0, coordinates(b, flat, x), p.count);
+  tt_ret_order(l, 0, (const int[]){1, 0});  // a row a dim, as PyTorch's CPU kernel leaves it
 }
 
 // (self, size, fill_value)

@@ -183,8 +183,22 @@ static tt_status_t layout_for(tt_dtype_t dtype, int rank, const int64_t* dims, c
   return *out ? NULL : tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
 }
 
+// |v|, in memory order, holds its first |count| entries along dim |at|: those alone, one after another, in front of a
+// row of the same size.
+static hlo_t compact(hlo_builder_t* b, hlo_t v, int at, hlo_t count) {
+  int64_t n = hlo_numel(v), inner = 1;
+  for (int d = at + 1; d < v->rank; d++) inner *= v->dims[d];
+  hlo_t flat = hlo_reshape(b, v, 1, &n), k = hlo_iota(b, TT_I64, 1, &n, 0);
+  hlo_t width = hlo_scalar_int(b, TT_I64, inner * v->dims[at]);
+  hlo_t used = hlo_multiply(b, hlo_maximum(b, hlo_convert(b, count, TT_I64), hlo_scalar_int(b, TT_I64, 1)),
+                            hlo_scalar_int(b, TT_I64, inner));
+  hlo_t from = hlo_add(b, hlo_multiply(b, hlo_divide(b, k, used), width), hlo_remainder(b, k, used));
+  return hlo_take(b, flat, hlo_minimum(b, from, hlo_scalar_int(b, TT_I64, n - 1)), 0);
+}
+
 static tt_status_t fresh_result(build_t* w, int i, rt_fresh_t* f) {
   hlo_t v = w->l.rets[i];
+  const tt_place_t* place = &w->l.places[i];
   f->output = f->count_output = -1;
   if (i < w->metas->n) {
     f->meta = w->metas->items[i];
@@ -202,13 +216,18 @@ static tt_status_t fresh_result(build_t* w, int i, rt_fresh_t* f) {
     return NULL;
   }
   const tt_meta_t* m = &f->meta;
-  if (w->l.counts[i]) f->count_output = add_output(w, hlo_convert(w->b, w->l.counts[i], TT_I64));
+  if (place->strided) memcpy(f->meta.strides, place->strides, sizeof f->meta.strides);
+  f->meta.sized_dim = place->sized_dim;
+  if (place->count) f->count_output = add_output(w, hlo_convert(w->b, place->count, TT_I64));
   if (hlo_numel(v) == 0) return NULL;
   int8_t perm[TT_MAX_RANK];
   int64_t dims[TT_MAX_RANK];
   if (tt_view_is_dense(m->rank, m->sizes, m->strides, perm)) {
     v = to_memory_order(w->b, v, perm, dims);
-    TT_TRY(layout_for(m->dtype, m->rank, dims, &f->layout));
+    int at = 0;
+    while (place->count && perm[at] != place->sized_dim) at++;
+    if (at > 0) v = compact(w->b, v, at, place->count);
+    TT_TRY(layout_for(m->dtype, v->rank, v->dims, &f->layout));
   } else {  // holes or overlap: a row of the extent, written through the view
     int64_t extent = 1;
     for (int d = 0; d < m->rank; d++) extent += (m->sizes[d] - 1) * m->strides[d];

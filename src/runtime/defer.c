@@ -107,7 +107,7 @@ static tt_status_t make_results(const rt_call_t* c, const rt_entry_t* e, tt_resu
     const rt_fresh_t* f = &e->fresh[i];
     tt_result_t* out = rt_results_add(results);
     if (!out) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
-    *out = (tt_result_t){.meta = &f->meta, .dim0 = -1};
+    *out = (tt_result_t){.meta = &f->meta, .true_size = -1};
     if (!f->meta.defined) continue;
     out->storage = rt_storage_wrap(c->device, f->nbytes, NULL);
     if (!out->storage) return tt_error(TT_RESOURCE_EXHAUSTED, "no address space for a result of %zu bytes", f->nbytes);

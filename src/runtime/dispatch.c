@@ -186,7 +186,7 @@ static tt_status_t deliver(scratch_t* s, rt_entry_t* e, tt_results_t* results) {
       if (f->output >= 0) tt_pbuf_free(g_rt.client, out[f->output]);
       continue;
     }
-    *r = (tt_result_t){.meta = &f->meta, .dim0 = -1};
+    *r = (tt_result_t){.meta = &f->meta, .true_size = -1};
     if (!f->meta.defined) continue;
     rt_cell_t* cell = f->output >= 0 ? rt_cell_create(out[f->output], f->layout, c->device) : NULL;
     r->storage = rt_storage_wrap(c->device, f->nbytes, cell);
@@ -205,7 +205,7 @@ static tt_status_t read_counts(scratch_t* s, const rt_entry_t* e, tt_results_t* 
     tt_pbuf_t* buffer = s->buffers[e->n_operands + o];
     int64_t n = 0;
     if (!status) status = tt_pbuf_to_host(g_rt.client, buffer, &n, sizeof n);
-    if (!status && first + i < results->n) results->items[first + i].dim0 = n;
+    if (!status && first + i < results->n) results->items[first + i].true_size = n;
     rt_lock();
     RT_COUNT(d2h, 1);
     tt_pbuf_free(g_rt.client, buffer);

@@ -26,7 +26,7 @@ typedef struct rt_fresh_t {
   const rt_layout_t* layout;    // of the buffer; NULL: no elements, no buffer
   size_t nbytes;
   int32_t output;               // program output, -1 none
-  int32_t count_output;         // output with the true size of dim 0, -1
+  int32_t count_output;         // output with the true size of dim meta.sized_dim, -1
 } rt_fresh_t;
 
 typedef struct rt_slot_write_t {

@@ -17,7 +17,8 @@ bool rt_entry_write(const rt_entry_t* e, tt_strbuf_t* s) {
   tt_strbuf_append(s, e->operands, (size_t)e->n_operands * sizeof *e->operands);
   for (int i = 0; i < e->n_fresh; i++) {
     const rt_fresh_t* f = &e->fresh[i];
-    int64_t part[6] = {f->meta.defined, (int64_t)f->meta.dtype, f->meta.rank, (int64_t)f->nbytes, f->output, f->count_output};
+    int64_t part[7] = {f->meta.defined, (int64_t)f->meta.dtype, f->meta.rank, (int64_t)f->nbytes, f->output, f->count_output,
+                       f->meta.sized_dim};
     tt_strbuf_append(s, part, sizeof part);
     tt_strbuf_append(s, f->meta.sizes, (size_t)f->meta.rank * 8);
     tt_strbuf_append(s, f->meta.strides, (size_t)f->meta.rank * 8);
@@ -73,9 +74,9 @@ static const rt_layout_t* get_layout(reader_t* r) {
 }
 
 static void get_fresh(reader_t* r, rt_fresh_t* f) {
-  int64_t part[6];
+  int64_t part[7];
   get(r, part, sizeof part);
-  if (part[2] < 0 || part[2] > TT_MAX_RANK) r->bad = true;
+  if (part[2] < 0 || part[2] > TT_MAX_RANK || part[6] < 0 || part[6] >= TT_MAX_RANK) r->bad = true;
   if (r->bad) return;
   f->meta.defined = part[0] != 0;
   f->meta.dtype = (tt_dtype_t)part[1];
@@ -83,6 +84,7 @@ static void get_fresh(reader_t* r, rt_fresh_t* f) {
   f->nbytes = (size_t)part[3];
   f->output = (int32_t)part[4];
   f->count_output = (int32_t)part[5];
+  f->meta.sized_dim = (int8_t)part[6];
   get(r, f->meta.sizes, (size_t)part[2] * 8);
   get(r, f->meta.strides, (size_t)part[2] * 8);
   f->layout = get_layout(r);

@@ -401,10 +401,10 @@ static tt_status_t deliver(run_t* r, tt_results_t* results) {
     rt_cell_t* cell = f->output >= 0 ? rt_cell_create(out[f->output], f->layout, r->p->device) : NULL;
     if (cell && r->p->writes[i] && takes_value(r, r->p->donated[i], f->layout)) {
       rt_storage_set(r->args[r->p->donated[i]].storage, cell);
-      items[i] = (tt_result_t){.meta = &k_undefined, .dim0 = -1};
+      items[i] = (tt_result_t){.meta = &k_undefined, .true_size = -1};
       continue;
     }
-    items[i] = (tt_result_t){.meta = &f->meta, .dim0 = -1, .storage = rt_storage_wrap(r->p->device, f->nbytes, cell)};
+    items[i] = (tt_result_t){.meta = &f->meta, .true_size = -1, .storage = rt_storage_wrap(r->p->device, f->nbytes, cell)};
     if (!items[i].storage) lost = true;
     int d = r->p->donated[i];
     if (d >= 0 && r->cells[d]->refs == 2 && r->args[d].storage && r->args[d].storage->cell == r->cells[d])

@@ -23,5 +23,5 @@ def test_selection(tmp_path):
     assert out.exists(), p.stderr[-2000:]
     results = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(results) >= 50
-    bad = [f"{r['op']}: {r['verdict']} {r['why']} {r['fallback']}" for r in results if r["verdict"] not in ("ok", "loose") or r["fallback"]]
+    bad = [f"{r['op']}: {r['verdict']} {r['why']} {r['fallback']}" for r in results if r["verdict"] not in ("ok", "nearer", "loose") or r["fallback"]]
     assert not bad, "\n".join(bad)
