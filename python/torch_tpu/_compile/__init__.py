@@ -18,7 +18,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 from .. import _C
 from .lowering import Lowering, row_name
 from .options import Options, parse
-from .sizes import CannotLower, bind
+from .sizes import CannotLower, DependsOnData, bind
+from .split import Chain
 
 log = logging.getLogger(__name__)
 _number = itertools.count()  # of dumped graphs
@@ -58,6 +59,7 @@ class _Compiler:
         self.options = options
         self.placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
         self.number = next(_number) if options.dump else None
+        self.part = itertools.count()  # of programs of a divided graph
         if options.dump:
             _dump(options.dump, self.number, "fx.py", gm.print_readable(print_output=False))
 
@@ -68,17 +70,30 @@ class _Compiler:
             for node, actual in zip(self.placeholders, args):
                 bind(node.meta.get("val"), actual, bindings)
         try:
-            with _disable_current_modes():  # constants must be real
-                lowered = Lowering(self.gm, bindings, self.device, self.options).run()
-                if self.options.dump:
-                    sizes = "".join(f".{symbol}={value}" for symbol, value in sorted(bindings.items(), key=str))
-                    _dump(self.options.dump, self.number, f"{sizes[1:]}.mlir" if sizes else "mlir", lowered.graph.text())
+            lowered = self.lower(self.gm, bindings)
         except CannotLower as reason:
-            log.warning("torch.compile(backend='tpu'): this graph runs op by op: %s", reason)
-            return self.op_by_op
+            if reason.node is None:
+                log.warning("torch.compile(backend='tpu'): this graph runs op by op: %s", reason)
+                return self.op_by_op
+            return Chain(self.gm, self.build_part, self.report)
         if not self.options.async_compile:
             return lowered.compile()
         return self.later(lowered)
+
+    def lower(self, gm, bindings, part=""):
+        with _disable_current_modes():  # constants must be real
+            lowered = Lowering(gm, bindings, self.device, self.options).run()
+            if self.options.dump:
+                sizes = [f"{symbol}={value}" for symbol, value in sorted(bindings.items(), key=str)]
+                _dump(self.options.dump, self.number, ".".join([part] * bool(part) + sizes + ["mlir"]), lowered.graph.text())
+        return lowered
+
+    def build_part(self, gm, bindings):
+        return self.lower(gm, bindings, f"part{next(self.part)}").compile()
+
+    def report(self, node, reason):
+        level = logging.INFO if isinstance(reason, DependsOnData) else logging.WARNING
+        log.log(level, "torch.compile(backend='tpu'): the graph is divided at %s, which runs by itself: %s", node.target, reason)
 
     def op_by_op(self, args):
         return self.gm(*args)

@@ -6,9 +6,11 @@ import torch
 from .. import _C
 from . import control
 from .options import PRECISIONS
-from .sizes import CannotLower, concrete
+from .sizes import CannotLower, DependsOnData, concrete
 
 aten = torch.ops.aten
+# Of sizes: true or false once those are known.
+ASSERTIONS = (aten._assert_scalar.default, aten.sym_constrain_range.default, aten.sym_constrain_range_for_size.default)
 SIZES = (aten.sym_size.int, aten.sym_stride.int, aten.sym_numel.default)
 
 
@@ -98,10 +100,10 @@ class Lowering:
             elif node.op == "call_function":
                 try:
                     env[node] = self.call(node, env)
-                except CannotLower:
-                    raise
+                except CannotLower as e:
+                    raise self.at(node, e, gm)
                 except NotImplementedError as e:
-                    raise CannotLower(str(self.located(e, node))) from e
+                    raise self.at(node, CannotLower(str(self.located(e, node))), gm) from e
                 except Exception as e:  # noqa: BLE001 - the same error, with the line
                     raise self.located(e, node) from e
             elif node.op == "output":
@@ -113,6 +115,12 @@ class Lowering:
     def located(self, error, node):
         """|error| with the user's line."""
         return _with_line(error, node)
+
+    def at(self, node, reason, gm):
+        """|reason| with the node of the whole graph that it is about."""
+        if gm is self.gm:
+            reason.node = node
+        return reason
 
     def inline(self, gm, values):
         """The outputs of |gm| called on |values|, lowered where we are."""
@@ -163,15 +171,21 @@ class Lowering:
             return target(*args, **kwargs)  # arithmetic on sizes
         if target.namespace == "prims" and target._schema.name.endswith("device_put"):
             return args[0]
+        if target is torch.ops.prims.convert_element_type.default:
+            return self.graph.call("_to_copy", args[0], dtype=args[1], _outs=self.types(node))[0]
+        if target in ASSERTIONS and not any(isinstance(a, _C.Node) for a in args):
+            return target(*args, **kwargs)
         if target is aten.copy_.default and node.args[0] in self.placeholders and env is not None:
             return self.write(node, env, args[1])
+        if target is aten._local_scalar_dense.default:
+            raise DependsOnData("a tensor's value becomes a number of the host")
         name = row_name(target)
         if target.namespace != "aten" or not _C.has_row(name):
             if target in SIZES:
                 return concrete(node.meta["val"], self.bindings)
             raise CannotLower(f"{target} is not in the op table")
         if _C.row_flags(name) & 4:
-            raise CannotLower(f"{target} has a result whose size depends on values")
+            raise DependsOnData(f"{target} has a result whose size depends on values")
         nodes = self.graph.call(name, *args, **kwargs, _outs=self.types(node))
         single = len(target._schema.returns) == 1 and "List" not in str(target._schema.returns[0].type)
         return nodes[0] if single else nodes
