@@ -20,19 +20,30 @@ def _inside(node):
 class _Operator:
     """One node, run as it stands."""
 
-    def __init__(self, node):
+    def __init__(self, gm, node):
+        self.gm = gm
         self.node = node
 
     def run(self, values, bindings):
         def real(a):
-            if isinstance(a, torch.fx.Node):
-                return values[a]
-            return concrete(a, bindings)
+            return _real(self.gm, a, values, bindings)
 
         node = self.node
         args, kwargs = _mapped((node.args, node.kwargs), real)
         values[node] = result = node.target(*args, **kwargs)
         learn(node.meta.get("val"), result, bindings)
+
+
+def _real(gm, a, values, bindings):
+    """What the argument |a| of a node stands for."""
+    if not isinstance(a, torch.fx.Node):
+        return concrete(a, bindings)
+    if a.op != "get_attr":
+        return values[a]
+    value = gm
+    for name in a.target.split("."):
+        value = getattr(value, name)
+    return value
 
 
 def _mapped(tree, f):
@@ -120,7 +131,7 @@ class Chain:
         early = {n for n in after if n.target is operator.getitem and n.args[0] in set(before)}
         before += [n for n in after if n in early]
         after = [n for n in after if n not in early and n not in items]
-        return self.part(before) + [_Operator(n) for n in [node, *items]] + self.part(after)
+        return self.part(before) + [_Operator(self.gm, n) for n in [node, *items]] + self.part(after)
 
     def __call__(self, args):
         values, bindings = dict(zip(self.placeholders, args)), {}
@@ -144,15 +155,4 @@ class Chain:
                 continue
             i += 1
 
-        def real(a):
-            if not isinstance(a, torch.fx.Node):
-                return concrete(a, bindings)
-            return self.attribute(a) if a.op == "get_attr" else values[a]
-
-        return _mapped(list(self.result.args[0]), real)
-
-    def attribute(self, node):
-        value = self.gm
-        for name in node.target.split("."):
-            value = getattr(value, name)
-        return value
+        return _mapped(list(self.result.args[0]), lambda a: _real(self.gm, a, values, bindings))
