@@ -131,6 +131,7 @@ PYBIND11_MODULE(_C, m) {
   m.attr("torch_version") = TT_TORCH_VERSION;
   m.attr("kernels") = register_kernels();
   register_sparse();
+  register_profiler();
 
   // torch's own table of exceptions, so that a status surfaces as the type PyTorch would raise.
   py::register_local_exception_translator([](std::exception_ptr p) {

@@ -179,6 +179,7 @@ std::vector<at::Tensor> take_results(tt_results_t* results, int device);
 std::vector<Overload*> all_overloads();
 int register_kernels();  // the number of kernels registered
 void register_sparse();  // sparse.cpp
+void register_profiler();  // profiler.cpp
 
 enum class FallbackMode : int { Warn, Error, Off };
 extern std::atomic<FallbackMode> g_fallback_mode;

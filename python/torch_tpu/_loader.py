@@ -103,7 +103,7 @@ def open_runtime() -> None:
             return
         if sys.is_finalizing():
             raise RuntimeError("the tpu device cannot be opened while Python is shutting down")
-        from . import _plugin, tpu
+        from . import _default_backend, _plugin, tpu
 
         plugin = _plugin.find()
         _C.open(
@@ -115,3 +115,4 @@ def open_runtime() -> None:
         )
         atexit.register(_end)
         tpu._after_open()
+        _default_backend.prepare()

@@ -43,10 +43,12 @@ def is_initialized() -> bool:
 def __getattr__(name: str):
     if name == "_initialized":  # torch.utils.checkpoint saves the generators' states only where this holds
         return is_initialized()
-    if name == "aot":  # ahead-of-time compilation, imported where it is used
+    if name in ("amp", "aot", "memory", "random", "streams"):  # imported where they are used
         import importlib
 
-        return importlib.import_module("torch_tpu.aot")
+        return importlib.import_module(f"torch_tpu.{name}")
+    if name in ("AcceleratorError", "OutOfMemoryError"):
+        return getattr(torch, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -457,6 +459,11 @@ def get_amp_supported_dtype() -> list:
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
     return True
+
+
+def is_current_stream_capturing() -> bool:
+    """False: there are no captured graphs; ``torch.compile(backend="tpu")`` makes programs of many operations."""
+    return False
 
 
 def is_tf32_supported() -> bool:
