@@ -74,6 +74,8 @@ static void remember(const char* file, const char* path, const struct stat* st, 
 }
 
 // ---------------------------------------------------------------- the probe
+enum { CAME_BACK = 113, ENDS_PROCESS = 255 };  // the child's exit status; in place of a signal: the plugin called exit()
+
 static void run_child(const char* path) {
   static const int k_signals[] = {SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE, SIGTERM, SIGINT, SIGALRM, SIGPIPE};
   for (size_t i = 0; i < sizeof k_signals / sizeof k_signals[0]; i++) signal(k_signals[i], SIG_DFL);
@@ -91,7 +93,7 @@ static void run_child(const char* path) {
     memcpy(&get_api, &symbol, sizeof get_api);
     get_api();
   }
-  _exit(0);  // an orderly failure will be seen, and worded, by the parent
+  _exit(CAME_BACK);  // an orderly failure will be seen, and worded, by the parent
 }
 
 static verdict_t probe(const char* path) {
@@ -111,7 +113,8 @@ static verdict_t probe(const char* path) {
     }
     nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
   }
-  return (verdict_t){true, WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0};
+  if (WIFSIGNALED(wait_status)) return (verdict_t){true, WTERMSIG(wait_status)};
+  return (verdict_t){true, WEXITSTATUS(wait_status) == CAME_BACK ? 0 : ENDS_PROCESS};
 }
 
 tt_status_t tt_plugin_probe(const char* path) {
@@ -126,9 +129,11 @@ tt_status_t tt_plugin_probe(const char* path) {
     if (v.known) remember(file, path, &st, v.signal);
   }
   if (!v.signal) return NULL;
+  char how[96] = "ends the process";
+  if (v.signal != ENDS_PROCESS) snprintf(how, sizeof how, "crashes (signal %d, %s)", v.signal, strsignal(v.signal));
   return tt_error(TT_FAILED_PRECONDITION,
-                  "PJRT plugin %s crashes while it is loaded (signal %d, %s); it was tried in a process of its own. It "
-                  "may be built for another processor or system, or be damaged: reinstall it or choose another with "
+                  "PJRT plugin %s %s while it is loaded; it was tried in a process of its own. It may be built for "
+                  "another processor or system, or be damaged: reinstall it or choose another with "
                   "TORCH_TPU_PJRT_PLUGIN. TORCH_TPU_PROBE=0 loads it all the same",
-                  path, v.signal, strsignal(v.signal));
+                  path, how);
 }

@@ -733,6 +733,7 @@ EXPORT const PJRT_Api* GetPjrtApi(void) {
   const char* cut = getenv("FAKE_PJRT_CUT");
   const char *major = getenv("FAKE_PJRT_MAJOR"), *minor = getenv("FAKE_PJRT_MINOR");
   if (getenv("FAKE_PJRT_CRASH")) abort();
+  if (getenv("FAKE_PJRT_EXIT")) exit(0);
   if (getenv("FAKE_PJRT_NULL")) return NULL;
   if (major) g_api.pjrt_api_version.major_version = atoi(major);
   if (minor) g_api.pjrt_api_version.minor_version = atoi(minor);

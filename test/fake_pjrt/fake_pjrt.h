@@ -5,7 +5,8 @@
 // Build it as a shared library; find these functions with dlsym on the loaded plugin. Its programs return, for each
 // result, the donated argument, else the bytes of the first argument of the same size, else zeros.
 // Environment, read by GetPjrtApi: FAKE_PJRT_MAJOR, FAKE_PJRT_MINOR (version told), FAKE_PJRT_CUT (name of the first
-// function that the table does not have), FAKE_PJRT_NULL=1 (GetPjrtApi returns NULL), FAKE_PJRT_CRASH=1.
+// function that the table does not have), FAKE_PJRT_NULL=1 (GetPjrtApi returns NULL), FAKE_PJRT_CRASH=1,
+// FAKE_PJRT_EXIT=1 (what a broken library may do when it is asked for its table).
 // Client options: "cpu_device_count" (refused when FAKE_PJRT_NO_COUNT=1), "platform" (its name; default "fake").
 // Compiler flags: names beginning with "fake_" are known, others are refused in XLA's words.
 #ifndef FAKE_PJRT_H_

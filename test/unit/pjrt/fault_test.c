@@ -294,7 +294,8 @@ static void test_unfit_plugins(void** state) {
   FAILS(open_copy("FAKE_PJRT_MINOR", "39", &p), TT_FAILED_PRECONDITION, "too old");
   FAILS(open_copy("FAKE_PJRT_CUT", "PJRT_Error_Destroy", &p), TT_FAILED_PRECONDITION, "too short");
   FAILS(open_copy("FAKE_PJRT_NULL", "1", &p), TT_FAILED_PRECONDITION, "returned nothing");
-  FAILS(open_copy("FAKE_PJRT_CRASH", "1", &p), TT_FAILED_PRECONDITION, "crashes while it is loaded");
+  FAILS(open_copy("FAKE_PJRT_CRASH", "1", &p), TT_FAILED_PRECONDITION, "crashes (signal 6");
+  FAILS(open_copy("FAKE_PJRT_EXIT", "1", &p), TT_FAILED_PRECONDITION, "ends the process while it is loaded");
   assert_null(p);
 }
 
