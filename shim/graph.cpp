@@ -375,6 +375,20 @@ tt_status_t trace(void* p, const tt_op_t*, tt_lower_t* lower) {
 }
 
 void bind_graph(py::module_& m) {
+  m.def("executable_export", [](int device, const std::string& text, const std::string& overrides) -> py::object {
+    ensure_open();
+    char* data = nullptr;
+    size_t n = 0;
+    ok(tt_executable_export(device, text.data(), text.size(), overrides.c_str(), &data, &n));
+    if (data == nullptr) return py::none();
+    py::bytes out(data, n);
+    tt_text_free(data);
+    return out;
+  });
+  m.def("executable_import", [](int device, const std::string& text, const std::string& overrides, const std::string& data) {
+    ensure_open();
+    ok(tt_executable_import(device, text.data(), text.size(), overrides.c_str(), data.data(), data.size()));
+  });
   py::class_<Node>(m, "Node")
       .def_readonly("id", &Node::id)
       .def("__repr__", [](const Node& n) { return "Node(" + std::to_string(n.id) + ")"; });

@@ -53,6 +53,12 @@ TT_API TT_MUST_USE tt_status_t tt_graph_write_back(tt_graph_t* graph, int i);
 TT_API void tt_graph_precision(tt_graph_t* graph, int precision);
 // Compiles through the executable cache (memory, disk, plugin). |overrides|: "xla_flag=value;…" for this program, or NULL.
 TT_API TT_MUST_USE tt_status_t tt_graph_compile(tt_graph_t* graph, const char* overrides, tt_program_t** out_program);
+// The serialized executable of a program's text (tt_graph_text) in the cache on disk, and one put there, which compiling
+// the text then finds. |overrides| as above. Not there, or no cache: *out_data is NULL. Free with tt_text_free.
+TT_API TT_MUST_USE tt_status_t tt_executable_export(int device, const char* text, size_t len, const char* overrides,
+                                                    char** out_data, size_t* out_len);
+TT_API TT_MUST_USE tt_status_t tt_executable_import(int device, const char* text, size_t len, const char* overrides,
+                                                    const void* data, size_t data_len);
 
 // ---------------------------------------------------------------- control flow
 // What is called between begin and end belongs to the region, which may use values from outside. Regions nest. Checks on

@@ -552,6 +552,28 @@ def explain_fusion():
     return _explain.collect()
 
 
+def save_bundle(path, program) -> None:
+    """Writes a ``torch.export.ExportedProgram`` with its executable, its state and its calling convention to one file.
+
+    The program's sizes must be static; it may have been exported on the CPU or on ``tpu``. Raises ValueError for a program
+    that cannot be one executable. :func:`load_bundle` needs neither Dynamo nor the model's code.
+    """
+    from ._compile.bundle import save
+
+    save(path, program)
+
+
+def load_bundle(path, device=None):
+    """The program that :func:`save_bundle` wrote, as a callable with the exported module's arguments and results.
+
+    Its executable is taken from the file where the file was made for this very library, plugin and platform; elsewhere the
+    program is compiled once. Mutated buffers are kept: ``.state`` has parameters and buffers by name, on the device.
+    """
+    from ._bundle import load
+
+    return load(path, device)
+
+
 def fallback_counts() -> dict:
     """Calls per operator that ran on the CPU because the device cannot."""
     return _C.fallback_counts()

@@ -225,7 +225,7 @@ static void lower_softplus_backward(tt_lower_t* l) {
 static hlo_t scratch(hlo_builder_t* b, hlo_t z, const tt_type_t* type) {
   bool same = type->rank == z->rank;
   for (int d = 0; same && d < z->rank; d++) same = type->dims[d] == z->dims[d];
-  return same ? z : hlo_splat(b, type->dtype, 0, type->rank, type->dims);
+  return same ? z : hlo_splat(b, z->dtype, 0, type->rank, type->dims);
 }
 
 static void lower_log_sigmoid(tt_lower_t* l) {

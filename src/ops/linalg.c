@@ -39,7 +39,8 @@ void la_ret_columns(tt_lower_t* l, int i, hlo_t x) {
 
 void la_ret_zeros(tt_lower_t* l, int i) {
   const tt_type_t* type = tt_out(l, i);
-  tt_ret(l, i, hlo_splat(tt_b(l), type->dtype, 0, type->rank, type->dims));
+  tt_dtype_t dtype = type->dtype == TT_DT_NONE ? TT_I32 : type->dtype;  // a result that nobody looks at has none
+  tt_ret(l, i, hlo_splat(tt_b(l), dtype, 0, type->rank, type->dims));
 }
 
 hlo_t la_batch_to(hlo_builder_t* b, hlo_t x, int core, int rank, const int64_t* batch) {

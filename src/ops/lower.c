@@ -262,7 +262,7 @@ tt_dtype_t tt_lattice_promote(tt_dtype_t a, tt_dtype_t b) {
 }
 
 tt_dtype_t tt_out_dtype(tt_lower_t* l, int i) {
-  if (i < l->n_outs) return l->outs[i].dtype;
+  if (i < l->n_outs && l->outs[i].dtype != TT_DT_NONE) return l->outs[i].dtype;
   tt_dtype_t dtype = TT_DT_NONE;
   for (int k = 0; k < l->n_args; k++)
     for (int j = 0; j < l->args[k].n; j++)

@@ -89,15 +89,19 @@ tt_status_t rt_compile(int device, const char* text, size_t len, bool fast, cons
   return NULL;
 }
 
+static void disk_key(int device, const char* text, size_t len, const char* overrides, tt_strbuf_t* key) {
+  tt_strbuf_init(key);
+  tt_strbuf_puts(key, g_rt.environment);
+  tt_strbuf_printf(key, "device %d\n", device);
+  if (overrides && *overrides) tt_strbuf_printf(key, "overrides %s\n", overrides);
+  tt_strbuf_puts(key, "program\n");
+  tt_strbuf_append(key, text, len);
+}
+
 tt_status_t rt_compile_cached(int device, const tt_strbuf_t* text, const char* overrides, const char* what,
                               tt_exe_t** out_exe) {
   tt_strbuf_t key;
-  tt_strbuf_init(&key);
-  tt_strbuf_puts(&key, g_rt.environment);
-  tt_strbuf_printf(&key, "device %d\n", device);
-  if (overrides && *overrides) tt_strbuf_printf(&key, "overrides %s\n", overrides);
-  tt_strbuf_puts(&key, "program\n");
-  tt_strbuf_append(&key, text->data, text->len);
+  disk_key(device, text->data, text->len, overrides, &key);
   void* block = NULL;
   const void *meta, *exe;
   size_t meta_len, exe_len;
@@ -130,4 +134,34 @@ tt_status_t rt_compile_cached(int device, const tt_strbuf_t* text, const char* o
   }
   tt_strbuf_deinit(&key);
   return status;
+}
+
+tt_status_t tt_executable_export(int device, const char* text, size_t len, const char* overrides, char** out_data, size_t* out_len) {
+  *out_data = NULL;
+  *out_len = 0;
+  TT_TRY(rt_check_device(device));
+  tt_strbuf_t key;
+  disk_key(device, text, len, overrides, &key);
+  void* block = NULL;
+  const void *meta, *exe;
+  size_t meta_len, exe_len;
+  tt_status_t status = key.failed ? tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted") : NULL;
+  if (!status && rt_disk_find(key.data, key.len, &block, &meta, &meta_len, &exe, &exe_len)) {
+    *out_data = tt_malloc(exe_len + 1);
+    if (*out_data) memcpy(*out_data, exe, exe_len), *out_len = exe_len;
+    else status = tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+    tt_free(block);
+  }
+  tt_strbuf_deinit(&key);
+  return status;
+}
+
+tt_status_t tt_executable_import(int device, const char* text, size_t len, const char* overrides, const void* data, size_t data_len) {
+  TT_TRY(rt_check_device(device));
+  tt_strbuf_t key;
+  disk_key(device, text, len, overrides, &key);
+  if (!key.failed && rt_disk_is_open()) rt_disk_store(key.data, key.len, NULL, 0, data, data_len);
+  bool failed = key.failed;
+  tt_strbuf_deinit(&key);
+  return failed ? tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted") : NULL;
 }

@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from .. import _C
 from .lowering import Lowering, row_name
+from . import fakes  # noqa: F401 - registers
 from .options import Options, parse
 from .sizes import CannotLower, DependsOnData, bind
 from .split import Chain
@@ -93,7 +94,8 @@ class _Compiler:
 
     def report(self, node, reason):
         level = logging.INFO if isinstance(reason, DependsOnData) else logging.WARNING
-        log.log(level, "torch.compile(backend='tpu'): the graph is divided at %s, which runs by itself: %s", node.target, reason)
+        log.log(level, "torch.compile(backend='tpu'): the graph is divided at %s, which runs by itself: %s",
+                node.args[1] if str(node.target) == "with_effects" else node.target, reason)
 
     def op_by_op(self, args):
         return self.gm(*args)

@@ -4,6 +4,7 @@ import operator
 import torch
 
 from .. import _C
+from .._run import caller
 from . import control
 from .options import PRECISIONS
 from .sizes import CannotLower, DependsOnData, concrete
@@ -151,7 +152,7 @@ class Lowering:
         used = range(len(values))
         if not all_of_them and isinstance(value, (list, tuple)) and all(u.target is operator.getitem for u in node.users):
             used = {u.args[1] for u in node.users}  # what nobody looks at may not exist (an output mask, for one)
-        return [(None, []) if v is None or i not in used else (v.dtype, [concrete(s, self.bindings) for s in v.shape])
+        return [(None, []) if v is None else (v.dtype if i in used else None, [concrete(s, self.bindings) for s in v.shape])
                 for i, v in enumerate(values)]
 
     def call(self, node, env):
@@ -254,17 +255,4 @@ class Lowering:
         """The callable: list of inputs -> list of outputs."""
         program = self.graph.compile(self.options.overrides)
         self.graph = None
-        inputs, results, writes = self.inputs, self.results, self.write_results
-        reordered = [(k, order) for k, (_, order) in enumerate(inputs) if order is not None]
-        device = torch.device("tpu", self.device)
-
-        def call(args):
-            tensors = [args[i] if isinstance(i, int) else i for i, _ in inputs]
-            if any(t.device.type != "tpu" for t in tensors):
-                tensors = [t if t.device.type == "tpu" else t.to(device) for t in tensors]
-            for k, order in reordered:
-                tensors[k] = tensors[k].permute(order)
-            out = program.run_in_place(tensors, [(n, args[i]) for n, i in writes]) if writes else program.run(tensors)
-            return [out[r] if kind == "value" else args[r] if kind == "input" else r for kind, r in results]
-
-        return call
+        return caller(program, torch.device("tpu", self.device), self.inputs, self.results, self.write_results)

@@ -33,7 +33,7 @@ def bind(example, actual, bindings):
             bindings[expr] = float(actual) if isinstance(example, torch.SymFloat) else int(actual)
         elif isinstance(example, torch.SymBool) and isinstance(expr, sympy.Eq) and expr.lhs.is_Symbol and expr.rhs == 1:
             bindings[expr.lhs] = int(actual)  # how PyTorch writes the value of a bool tensor
-    elif isinstance(example, torch.Tensor):
+    elif isinstance(example, torch.Tensor) and actual is not None:  # None: a token that orders effects
         for size, real in zip((*example.shape, *example.stride()), (*actual.shape, *actual.stride())):
             if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
                 bindings.setdefault(size.node.expr, int(real))
