@@ -227,6 +227,14 @@ def tensors(value):
     return []
 
 
+def _roughen(model):
+    """Parameters that begin all equal get noise: routers of zeros choose experts by ties, biases of zero hide mistakes."""
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.is_floating_point() and p.numel() > 1 and bool((p == p.flatten()[0]).all()):
+                p.add_(0.05 * torch.randn_like(p))
+
+
 def build(kind):
     import transformers
     from transformers import CONFIG_MAPPING
@@ -252,6 +260,7 @@ def build(kind):
         try:
             torch.manual_seed(0)
             model = cls(config).eval()
+            _roughen(model)
         except Exception as e:  # noqa: BLE001
             failed(2, e)
             continue
