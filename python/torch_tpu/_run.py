@@ -5,19 +5,33 @@ import torch
 def caller(program, device, inputs, results, writes):
     """The callable: list of inputs -> list of outputs.
 
-    inputs: for each parameter (number of the input, or a tensor, and the order of its dims in memory, or None).
-    results: ("value", number of the program's result) | ("input", number) | ("constant", object).
+    inputs: for each parameter (number of the input, or a tensor, or a list of the numbers of host tensors that travel
+    together, stacked; and the order of its dims in memory, or None).
+    results: ("value", number of the program's result) | ("down", likewise, but on the host) | ("input", number) |
+    ("constant", object).
     writes: (number of the program's result, number of the input that takes it).
     """
     reordered = [(k, order) for k, (_, order) in enumerate(inputs) if order is not None]
 
+    stacks = any(isinstance(i, list) for i, _ in inputs)
+    down = [k for k, (kind, _) in enumerate(results) if kind == "down"]
+    results = [("value", r) if kind == "down" else (kind, r) for kind, r in results]
+
+    def gathered(i, args):
+        return torch.stack([args[k] for k in i]) if isinstance(i, list) else args[i] if isinstance(i, int) else i
+
     def call(args):
-        tensors = [args[i] if isinstance(i, int) else i for i, _ in inputs]
+        if stacks:
+            tensors = [gathered(i, args) for i, _ in inputs]
+        else:
+            tensors = [args[i] if isinstance(i, int) else i for i, _ in inputs]
         if any(t.device.type != "tpu" for t in tensors):
             tensors = [t if t.device.type == "tpu" else t.to(device) for t in tensors]
         for k, order in reordered:
             tensors[k] = tensors[k].permute(order)
         out = program.run_in_place(tensors, [(n, args[i]) for n, i in writes]) if writes else program.run(tensors)
+        for k in down:
+            out[results[k][1]] = out[results[k][1]].cpu()
         return [out[r] if kind == "value" else args[r] if kind == "input" else r for kind, r in results]
 
     return call

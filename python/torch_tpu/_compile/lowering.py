@@ -6,6 +6,7 @@ import torch
 from .. import _C
 from .._run import caller
 from . import control
+from .host import Host
 from .options import PRECISIONS
 from .sizes import CannotLower, DependsOnData, concrete
 
@@ -35,6 +36,11 @@ def _with_line(error, node):
         return RuntimeError(message)
 
 
+def _on_host(node):
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.device.type == "cpu"
+
+
 class Lowering:
     """Lowers ``gm`` for the sizes in ``bindings`` on tpu:``device``.
 
@@ -56,14 +62,30 @@ class Lowering:
         self.written = {}  # placeholder number -> its new value
         self.results = []  # ("value", output number) | ("input", placeholder) | ("constant", object)
         self.write_results = []  # (output number, placeholder)
+        # A graph that is only printed, or written to a file, may have been traced on the CPU: all of it is the device's.
+        self.host = Host(gm, self.placeholders) if graph is None else Host(gm, [])
+        self.host_results = []  # (node, number in results, or None, placeholder that it is written to, or None)
 
     def run(self):
-        env = {node: self.placeholder(node, index) for index, node in enumerate(self.placeholders)}
+        env = self.numbers()
+        for index, node in enumerate(self.placeholders):
+            if node not in env:
+                env[node] = self.placeholder(node, index)
         output = self.interpret(self.gm, env)
         self.output(output, env)
         return self
 
     # ------------------------------------------------------------ inputs
+    def numbers(self):
+        """Placeholders of single numbers on the host: one parameter for all those of a dtype."""
+        env = {}
+        for dtype, found in self.host.numbers.items():
+            self.inputs.append((found, None))
+            together = self.graph.param(dtype, [len(found)])
+            for k, index in enumerate(found):
+                env[self.placeholders[index]] = self.graph.call("select.int", together, 0, k, _outs=[(dtype, [])])[0]
+        return env
+
     def placeholder(self, node, index):
         example = node.meta.get("val")
         if not isinstance(example, torch.Tensor):
@@ -224,18 +246,26 @@ class Lowering:
             a = writers.get(a, a) if isinstance(a, torch.fx.Node) else a
             if isinstance(a, torch.fx.Node) and a.op == "placeholder":
                 self.results.append(("input", self.placeholders.index(a)))
+            elif isinstance(a, torch.fx.Node) and a in self.host.nodes:
+                self.host_results.append((a, len(self.results), None))
+                self.results.append(("constant", None))
             elif isinstance(a, torch.fx.Node) and isinstance(env[a], _C.Node):
                 if a not in seen:
                     seen[a] = len(values)
                     values.append(env[a])
                     strides.append(self.dense_strides(a.meta.get("val")))
                     donate.append(-1)
-                self.results.append(("value", seen[a]))
+                self.results.append(("down" if self.host.placeholders and _on_host(a) else "value", seen[a]))
             else:
                 self.results.append(("constant", self.argument(a, env)))
         donate = self.donations(node, seen) or donate
+        sources = {self.placeholders.index(place): n.args[1] for n, place in writers.items()}
         for index, value in self.written.items():
             example = self.placeholders[index].meta["val"]
+            source = sources.get(index)
+            if source in self.host.nodes and source.meta["val"].dtype == example.dtype and source.meta["val"].shape == example.shape:
+                self.host_results.append((source, None, index))
+                continue
             self.write_results.append((len(values), index))
             values.append(value)
             strides.append(self.dense_strides(example))
@@ -255,4 +285,19 @@ class Lowering:
         """The callable: list of inputs -> list of outputs."""
         program = self.graph.compile(self.options.overrides)
         self.graph = None
-        return caller(program, torch.device("tpu", self.device), self.inputs, self.results, self.write_results)
+        call = caller(program, torch.device("tpu", self.device), self.inputs, self.results, self.write_results)
+        if not self.host_results:
+            return call
+        host, results = self.host.program([n for n, _, _ in self.host_results]), [(r, place) for _, r, place in self.host_results]
+
+        def call_both(args):
+            values = host(args)
+            out = call(args)
+            for value, (result, place) in zip(values, results):
+                if place is not None:
+                    args[place].copy_(value)
+                else:
+                    out[result] = value
+            return out
+
+        return call_both
