@@ -53,10 +53,27 @@ class Program {
     return take_results(results.get(), device_);
   }
 
+  // As run, for arguments that may be smaller than the parameters: |numbers| is the value of Graph.sizes, |sizes| all
+  // results' sizes one after another. Then as run_in_place.
+  std::vector<at::Tensor> run_bounded(const std::vector<at::Tensor>& args, const std::vector<int64_t>& numbers,
+                                      const std::vector<int64_t>& sizes, const std::vector<std::pair<int, at::Tensor>>& writes) {
+    std::vector<tt_tensor_t> tensors(args.size());
+    for (size_t i = 0; i < args.size(); i++) describe(args[i], &tensors[i]);
+    py::gil_scoped_release no_gil;
+    Results results;
+    tt_true_sizes_t bounded = {static_cast<int>(numbers.size()), numbers.data(), sizes.data()};
+    ok(tt_program_run_bounded(program_, static_cast<int>(tensors.size()), tensors.data(), &bounded, nullptr, results.get()));
+    return write(take_results(results.get(), device_), writes);
+  }
+
   // As run, and then results that stand for an argument's new value are in that argument: |writes| are (result,
   // tensor); those results come back undefined.
   std::vector<at::Tensor> run_in_place(const std::vector<at::Tensor>& args, const std::vector<std::pair<int, at::Tensor>>& writes) {
-    std::vector<at::Tensor> out = run(args, std::nullopt);
+    return write(run(args, std::nullopt), writes);
+  }
+
+ private:
+  static std::vector<at::Tensor> write(std::vector<at::Tensor> out, const std::vector<std::pair<int, at::Tensor>>& writes) {
     at::AutoDispatchBelowADInplaceOrView below;
     for (const auto& [result, target] : writes) {
       auto& value = out[static_cast<size_t>(result)];
@@ -68,7 +85,6 @@ class Program {
     return out;
   }
 
- private:
   tt_program_t* program_;
   int device_;
 };
@@ -236,6 +252,52 @@ class Graph {
     return out;
   }
 
+  // ---- bounded sizes (tt/graph.h)
+  Node sizes(int n) {
+    Node out{};
+    ok(tt_graph_sizes(graph(), n, &out.id));
+    return out;
+  }
+
+  Node slice(Node x, int dim, Node start, int64_t size) {
+    Node out{};
+    ok(tt_graph_slice(graph(), x.id, dim, start.id, size, &out.id));
+    return out;
+  }
+
+  Node update(Node x, Node update, int dim, Node start) {
+    Node out{};
+    ok(tt_graph_update(graph(), x.id, update.id, dim, start.id, &out.id));
+    return out;
+  }
+
+  // |factors|: (size or None for all of it, bound), outermost first.
+  using Factors = std::vector<std::pair<std::optional<Node>, int64_t>>;
+  static std::vector<tt_factor_t> factors_of(const Factors& factors) {
+    std::vector<tt_factor_t> out;
+    for (const auto& [size, bound] : factors) out.push_back({size ? size->id : -1, bound});
+    return out;
+  }
+
+  Node mask(const Factors& factors) {
+    auto f = factors_of(factors);
+    Node out{};
+    ok(tt_graph_mask(graph(), static_cast<int>(f.size()), f.data(), &out.id));
+    return out;
+  }
+
+  Node regroup(Node x, int dim, const Factors& from, const Factors& to) {
+    auto f = factors_of(from), t = factors_of(to);
+    Node out{};
+    ok(tt_graph_regroup(graph(), x.id, dim, static_cast<int>(f.size()), f.data(), static_cast<int>(t.size()), t.data(), &out.id));
+    return out;
+  }
+
+  // IndexError with |message| when |bad| is true at a run.
+  void check_index(Node bad, Node value, const std::string& message) {
+    ok(tt_graph_check(graph(), bad.id, value.id, TT_OUT_OF_RANGE, message.c_str()));
+  }
+
   std::unique_ptr<Program> compile(const std::string& overrides) {
     tt_program_t* program = nullptr;
     {
@@ -394,7 +456,8 @@ void bind_graph(py::module_& m) {
       .def("__repr__", [](const Node& n) { return "Node(" + std::to_string(n.id) + ")"; });
   py::class_<Program>(m, "Program")
       .def("run", &Program::run, py::arg("args"), py::arg("generator") = py::none())
-      .def("run_in_place", &Program::run_in_place);
+      .def("run_in_place", &Program::run_in_place)
+      .def("run_bounded", &Program::run_bounded);
   py::class_<Graph, std::shared_ptr<Graph>>(m, "Graph")
       .def(py::init<int, const std::string&>(), py::arg("device") = 0, py::arg("platform") = "")
       .def("param", [](Graph& g, py::object dtype, const std::vector<int64_t>& sizes) {
@@ -417,6 +480,12 @@ void bind_graph(py::module_& m) {
       .def("loop", &Graph::loop)
       .def("row", &Graph::row)
       .def("set_row", &Graph::set_row)
+      .def("sizes", &Graph::sizes)
+      .def("slice", &Graph::slice)
+      .def("update", &Graph::update)
+      .def("mask", &Graph::mask)
+      .def("regroup", &Graph::regroup)
+      .def("check_index", &Graph::check_index)
       .def("compile", &Graph::compile, py::arg("overrides") = "");
 }
 

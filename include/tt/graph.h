@@ -83,6 +83,37 @@ TT_API void tt_program_release(tt_program_t* program);
 TT_API TT_MUST_USE tt_status_t tt_program_run(tt_program_t* program, int n_args, const tt_tensor_t* args, tt_rng_t* rng, tt_results_t* results);
 TT_API int tt_program_outputs(const tt_program_t* program);
 
+// ---------------------------------------------------------------- bounded sizes
+// A program may be written for the largest sizes its tensors can have. Its parameters and results then have room for
+// more than is in them: the value is the corner at 0 of the buffer, what lies beyond is anything, and the calls that
+// would mix it in must be masked by whoever builds the graph. Numbers that depend on the true sizes come as an operand.
+TT_API TT_MUST_USE tt_status_t tt_graph_sizes(tt_graph_t* graph, int n, int* out_id);  // i64[n]; once a graph
+// x[start, start + size) along |dim|, and x with |update| written from |start| on. |start|: one integer, clamped so that
+// the window is inside.
+TT_API TT_MUST_USE tt_status_t tt_graph_slice(tt_graph_t* graph, int x, int dim, int start, int64_t size, int* out_id);
+TT_API TT_MUST_USE tt_status_t tt_graph_update(tt_graph_t* graph, int x, int update, int dim, int start, int* out_id);
+// A dim of bounded size may be made of factors, outermost first: each has room for |bound| and |size| of them are there
+// (a value id of one integer; -1: all of them). Mask: i1[product of bounds], true where an index is in every factor.
+typedef struct tt_factor_t {
+  int size;
+  int64_t bound;
+} tt_factor_t;
+TT_API TT_MUST_USE tt_status_t tt_graph_mask(tt_graph_t* graph, int n, const tt_factor_t* factors, int* out_id);
+// Dim |dim| of x, made of factors |from|, taken apart anew as |to|: as many elements are there before and after, and
+// they keep their order.
+TT_API TT_MUST_USE tt_status_t tt_graph_regroup(tt_graph_t* graph, int x, int dim, int n_from, const tt_factor_t* from,
+                                                int n_to, const tt_factor_t* to, int* out_id);
+// When |bad| (one bool) is true at a run, |code| is raised with |message|, in which "%lld" becomes |value| (one integer).
+TT_API TT_MUST_USE tt_status_t tt_graph_check(tt_graph_t* graph, int bad, int value, tt_code_t code, const char* message);
+typedef struct tt_true_sizes_t {
+  int n_numbers;
+  const int64_t* numbers;  // value of tt_graph_sizes
+  const int64_t* results;  // sizes of all results, one after another
+} tt_true_sizes_t;
+// As tt_program_run, with arguments whose sizes may be below those of the parameters. Results have their true sizes.
+TT_API TT_MUST_USE tt_status_t tt_program_run_bounded(tt_program_t* program, int n_args, const tt_tensor_t* args,
+                                                      const tt_true_sizes_t* sizes, tt_rng_t* rng, tt_results_t* results);
+
 // A graph over a lowering in progress (tt_frontend_t.trace): arguments of the op are values already.
 TT_API tt_graph_t* tt_lower_graph(tt_lower_t* lower);                     // borrowed
 // Value id of tensor argument |arg| (element |elem| of a list); -1 when None.

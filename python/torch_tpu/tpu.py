@@ -10,7 +10,8 @@ import torch
 from . import _C, _loader, _plugin
 
 __all__ = [
-    "DeferredTpuCallError", "EagerMode", "Event", "Stream", "StreamContext", "counters", "current_device", "current_stream",
+    "DeferredTpuCallError", "EagerMode", "Event", "Stream", "StreamContext", "compile_statistics", "counters", "current_device",
+    "current_stream",
     "default_generators", "default_stream", "device", "device_count", "device_of", "eager_mode", "empty_cache",
     "fallback_counts", "get_amp_supported_dtype", "get_device_capability", "get_device_name", "get_device_properties",
     "get_rng_state", "get_rng_state_all", "init", "initial_seed", "is_available", "is_bf16_supported", "is_initialized",
@@ -539,6 +540,18 @@ def _set_default_mode(mode: EagerMode) -> None:
 def counters() -> dict:
     """What the runtime did so far: executions, compiles, cache hits, copies, …"""
     return _C.counters()
+
+
+def compile_statistics() -> dict:
+    """Counts of torch.compile(backend="tpu") with symbolic sizes since the process began.
+
+    ``bounded_programs``; ``exact_graphs``, graphs that had to be compiled for each set of sizes; ``bounded_calls``; and
+    over those calls the elements of all values in their graphs, ``true_elements`` at their true sizes and
+    ``padded_elements`` with room up to the bounds. ``padding_cost``: how many times the true ones the latter are.
+    """
+    from ._compile.dynamic_programs import statistics
+
+    return statistics()
 
 
 def explain_fusion():

@@ -18,6 +18,7 @@ typedef enum tt_operand_kind_t {
   TT_OPERAND_HOST,    // host tensor |index| (order of tensors in the signature), as |dtype|
   TT_OPERAND_RNG,     // u64[2] {seed, offset}
   TT_OPERAND_PARAM,   // tensor argument |index| of a graph
+  TT_OPERAND_SIZES,   // i64[n]: the numbers a graph with bounded sizes is given at each run
 } tt_operand_kind_t;
 
 typedef struct tt_operand_t {

@@ -43,8 +43,9 @@ static hlo_t base_value(build_t* w, int slot) {
   const rt_layout_t* l = w->call->slots[slot].layout;
   hlo_t v;
   if (l) {
-    v = tt_emit_operand(w->e, (tt_operand_t){.kind = TT_OPERAND_BASE, .index = slot}, l->dtype, l->rank, l->dims);
-    w->original[slot] = v;
+    tt_operand_t o = {.kind = TT_OPERAND_BASE, .index = slot};
+    w->original[slot] = tt_emit_operand(w->e, o, l->dtype, l->rank, l->physical);
+    v = rt_without_padding(w->b, w->original[slot], l);
   } else {
     v = NULL;  // undefined: the reader decides the dtype of its zeros
   }

@@ -19,10 +19,10 @@ static tt_status_t bind(tt_op_t* op) {
   return NULL;
 }
 
-// Under the lock: the storage's value is exactly |t|, row-major.
-static bool holds_dense(const tt_tensor_t* t) {
+// Under the lock: the storage's value is exactly |t|, row-major, though its buffer may be |padded|.
+static bool holds(const tt_tensor_t* t, bool padded) {
   const rt_cell_t* cell = t->storage ? t->storage->cell : NULL;
-  if (!cell || t->offset || cell->layout->dtype != (tt_dtype_t)t->dtype || cell->layout->rank != t->rank) return false;
+  if (!cell || t->offset || (cell->layout->padded && !padded) || cell->layout->dtype != (tt_dtype_t)t->dtype || cell->layout->rank != t->rank) return false;
   for (int d = 0; d < t->rank; d++)
     if (cell->layout->dims[d] != t->sizes[d]) return false;
   return tt_view_is_contiguous(t->rank, t->sizes, t->strides);
@@ -40,7 +40,7 @@ tt_status_t rt_make_dense(const tt_tensor_t* t, tt_storage_t** out_storage) {
 }
 
 // A storage around host data; |data| dense row-major.
-static tt_status_t upload(int device, tt_dtype_t dtype, int rank, const int64_t* sizes, const void* data, rt_cell_t** out_cell) {
+tt_status_t rt_upload(int device, tt_dtype_t dtype, int rank, const int64_t* sizes, const void* data, rt_cell_t** out_cell) {
   *out_cell = NULL;
   tt_pbuf_t* buffer = NULL;
   tt_status_t status = tt_pbuf_from_host(g_rt.client, device, dtype, rank, sizes, data, TT_HOST_COPY, NULL, NULL, &buffer);
@@ -66,16 +66,18 @@ static tt_status_t settle(rt_cell_t** cell) {
   return status;
 }
 
-tt_status_t rt_dense_cell(const tt_tensor_t* t, rt_cell_t** out_cell) {
+tt_status_t rt_dense_cell(const tt_tensor_t* t, rt_cell_t** out_cell) { return rt_value_cell(t, false, out_cell); }
+
+tt_status_t rt_value_cell(const tt_tensor_t* t, bool padded, rt_cell_t** out_cell) {
   *out_cell = NULL;
   rt_defer_ask("a value is needed");
   rt_lock();
-  if (holds_dense(t)) *out_cell = rt_cell_retain(t->storage->cell);
+  if (holds(t, padded)) *out_cell = rt_cell_retain(t->storage->cell);
   tt_status_t status = *out_cell ? settle(out_cell) : NULL;
   rt_unlock();
   if (*out_cell || status) return status;
   if (rt_numel(t) == 0)  // programs take a buffer even where there is nothing in it
-    return upload(t->storage ? t->storage->device : t->device, (tt_dtype_t)t->dtype, t->rank, t->sizes, t, out_cell);
+    return rt_upload(t->storage ? t->storage->device : t->device, (tt_dtype_t)t->dtype, t->rank, t->sizes, t, out_cell);
   tt_storage_t* dense = NULL;
   TT_TRY(rt_make_dense(t, &dense));
   rt_defer_ask("a value is needed");
@@ -93,12 +95,12 @@ tt_status_t tt_copy_to_host(const tt_tensor_t* src, void* out_data) {
   if (!src->storage) return tt_error(TT_INTERNAL, "a tensor with elements has no storage");
   TT_TRY(rt_check_device(src->storage->device));
   rt_cell_t* cell;
-  TT_TRY(rt_dense_cell(src, &cell));
-  tt_status_t status = tt_pbuf_to_host(g_rt.client, cell->buffer, out_data, (size_t)cell->layout->size_bytes);
+  TT_TRY(rt_value_cell(src, true, &cell));
+  tt_status_t status = rt_cell_to_host(cell, out_data);
   rt_lock();
   cell->ready = true;
   RT_COUNT(d2h, 1);
-  RT_COUNT(d2h_bytes, cell->layout->size_bytes);
+  RT_COUNT(d2h_bytes, cell->layout->buffer_bytes);
   rt_cell_release(cell);
   bool pending = g_rt.n_pending > 0;
   rt_unlock();
@@ -150,7 +152,7 @@ tt_status_t tt_copy_from_host(const tt_tensor_t* dst, const void* data, tt_dtype
   if (rt_numel(dst) == 0) return NULL;
   TT_TRY(rt_check_device(dst->storage->device));
   rt_cell_t* cell;
-  TT_TRY(upload(dst->storage->device, dtype, dst->rank, dst->sizes, data, &cell));
+  TT_TRY(rt_upload(dst->storage->device, dtype, dst->rank, dst->sizes, data, &cell));
   return write_cell(dst, cell, dtype, dst->rank, dst->sizes);
 }
 
@@ -161,7 +163,7 @@ tt_status_t tt_copy_device(const tt_tensor_t* dst, const tt_tensor_t* src) {
   if (from == to) {
     // A whole value onto a whole storage is shared until either side is written.
     rt_lock();
-    bool same = src->dtype == dst->dtype && src->rank == dst->rank && holds_dense(src) && covers_storage(dst);
+    bool same = src->dtype == dst->dtype && src->rank == dst->rank && holds(src, true) && covers_storage(dst);
     for (int d = 0; same && d < dst->rank; d++) same = dst->sizes[d] == src->sizes[d];
     if (same && dst->storage != src->storage) rt_storage_set(dst->storage, rt_cell_retain(src->storage->cell));
     rt_unlock();

@@ -141,6 +141,20 @@ rt_entry_t* rt_entry_read(const void* data, size_t len);  // NULL: not valid
 TT_MUST_USE tt_status_t rt_make_dense(const tt_tensor_t* t, tt_storage_t** out_storage);
 // Retained cell holding exactly |t| row-major; computed when its storage holds it otherwise. Takes no lock held.
 TT_MUST_USE tt_status_t rt_dense_cell(const tt_tensor_t* t, rt_cell_t** out_cell);
+// The same; with |padded| its buffer may be larger than the value (rt_layout_t).
+TT_MUST_USE tt_status_t rt_value_cell(const tt_tensor_t* t, bool padded, rt_cell_t** out_cell);
+// A cell of host data, dense row-major. No lock held.
+TT_MUST_USE tt_status_t rt_upload(int device, tt_dtype_t dtype, int rank, const int64_t* sizes, const void* data, rt_cell_t** out_cell);
+
+// ---------------------------------------------------------------- padded buffers (padded.c)
+// The value in a buffer of |layout|: |v| itself, or its corner.
+hlo_t rt_without_padding(hlo_builder_t* b, hlo_t v, const rt_layout_t* layout);
+// The cell's value, dense row-major, in |out|. Blocks.
+TT_MUST_USE tt_status_t rt_cell_to_host(const rt_cell_t* cell, void* out);
+// Retained cell that holds |t| row-major at the corner of a buffer of |physical| dims. One program for each pair of
+// buffers' dims, whatever the sizes of |t|, save that an unpadded one above a MiB has a program of its own; a smaller
+// one is padded on the host. No lock held.
+TT_MUST_USE tt_status_t rt_padded_cell(const tt_tensor_t* t, const int64_t* physical, rt_cell_t** out_cell);
 
 // ---------------------------------------------------------------- compiling (compile.c)
 // Compiles |text| for |device| through the memory cache of programs. |fast|: prefer a quick compile to quick code (small

@@ -75,8 +75,10 @@ static hlo_t wired(fuse_t* f, int64_t wire) {
   if (wire % 2 == 0) return f->outs[wire / 2 - 1];
   int n = (int)(wire / 2);
   const rt_layout_t* l = f->job->external[n];
-  if (!f->external[n])
-    f->external[n] = tt_emit_operand(&f->e, (tt_operand_t){.kind = TT_OPERAND_BASE, .index = n}, l->dtype, l->rank, l->dims);
+  if (!f->external[n]) {
+    tt_operand_t o = {.kind = TT_OPERAND_BASE, .index = n};
+    f->external[n] = rt_without_padding(f->b, tt_emit_operand(&f->e, o, l->dtype, l->rank, l->physical), l);
+  }
   return f->external[n];
 }
 
@@ -102,7 +104,7 @@ static tt_status_t emit_nodes(fuse_t* f) {
 }
 
 static bool same_layout(const rt_layout_t* l, hlo_t v) {
-  if (l->dtype != v->dtype || l->rank != v->rank) return false;
+  if (l->padded || l->dtype != v->dtype || l->rank != v->rank) return false;
   for (int d = 0; d < v->rank; d++)
     if (l->dims[d] != v->dims[d]) return false;
   return true;

@@ -16,6 +16,8 @@ struct tt_program_t {
   int device;
   int* donated;              // by result: parameter, -1
   bool* writes;              // by result: it becomes the parameter's storage's value
+  int n_params;
+  const rt_layout_t** params;  // by parameter
 };
 
 int rt_graph_add(tt_graph_t* g, hlo_t v) {
@@ -241,6 +243,21 @@ static tt_status_t plan_checks(tt_graph_t* g, rt_entry_t* e, hlo_t* results, int
   return NULL;
 }
 
+// Layouts of the parameters; false: memory is out.
+static bool plan_params(tt_graph_t* g, tt_program_t* p) {
+  if (!p->params) return false;
+  p->n_params = g->n_params;
+  bool ok = true;
+  rt_lock();
+  for (int i = 0; i < g->e->n_operands; i++) {
+    const tt_operand_t* o = &g->e->operands[i];
+    hlo_t v = g->e->params[i];
+    if (o->kind == TT_OPERAND_PARAM) ok = (p->params[o->index] = rt_layout_get(v->dtype, v->rank, v->dims)) && ok;
+  }
+  rt_unlock();
+  return ok;
+}
+
 static tt_status_t print_graph(tt_graph_t* g, rt_entry_t* e, tt_strbuf_t* text) {
   tt_arena_t* arena = hlo_builder_arena(g->b);
   size_t room = (size_t)g->n_outputs + 2;
@@ -289,9 +306,10 @@ tt_status_t tt_graph_compile(tt_graph_t* g, const char* overrides, tt_program_t*
     p->device = g->device;
     p->donated = tt_calloc((size_t)g->n_outputs + 1, sizeof *p->donated);
     p->writes = tt_calloc((size_t)g->n_outputs + 1, sizeof *p->writes);
+    p->params = tt_calloc((size_t)g->n_params + 1, sizeof *p->params);
     e->refs = 1;
     e->op_name = "compiled graph";
-    status = p->donated && p->writes ? print_graph(g, e, &text) : tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+    status = p->donated && p->writes && plan_params(g, p) ? print_graph(g, e, &text) : tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
   }
   if (!status) {
     for (int i = 0; i < g->n_outputs; i++) p->donated[i] = g->donate[i], p->writes[i] = g->writes[i];
@@ -304,7 +322,7 @@ tt_status_t tt_graph_compile(tt_graph_t* g, const char* overrides, tt_program_t*
   if (!status && e->n_outputs) status = rt_compile_cached(g->device, &text, overrides, "graph", &e->exe);
   tt_strbuf_deinit(&text);
   if (status) {
-    if (p) tt_free(p->donated), tt_free(p->writes);
+    if (p) tt_free(p->donated), tt_free(p->writes), tt_free(p->params);
     tt_free(p);
     rt_lock();
     rt_entry_release(e);
@@ -324,6 +342,7 @@ void tt_program_release(tt_program_t* p) {
   rt_unlock();
   tt_free(p->donated);
   tt_free(p->writes);
+  tt_free(p->params);
   tt_free(p);
 }
 
@@ -337,6 +356,9 @@ typedef struct run_t {
   rt_cell_t** cells;        // by argument
   tt_pbuf_t** buffers;      // operands, then outputs
   int64_t* keep;
+  const tt_true_sizes_t* bounded;  // NULL: all sizes are the program's
+  const tt_meta_t* metas;          // by result, of a bounded program
+  const rt_layout_t** layouts;
 } run_t;
 
 // Under the lock. The generator's state as a buffer, advanced.
@@ -346,9 +368,15 @@ static tt_status_t rng_operand(const run_t* r, tt_rng_t* rng, tt_pbuf_t** out) {
   return rt_rng_upload(r->p->device, state, out);
 }
 
+static tt_status_t sizes_operand(const run_t* r, tt_pbuf_t** out) {
+  if (!r->bounded) return tt_error(TT_INVALID_ARGUMENT, "a program with bounded sizes must be told the true ones");
+  const int64_t n = r->bounded->n_numbers;
+  return tt_pbuf_from_host(g_rt.client, r->p->device, TT_I64, 1, &n, r->bounded->numbers, TT_HOST_COPY, NULL, NULL, out);
+}
+
 static tt_status_t execute(run_t* r, tt_rng_t* rng) {
   rt_entry_t* e = r->p->entry;
-  tt_pbuf_t* state = NULL;
+  tt_pbuf_t *state = NULL, *sizes = NULL;
   tt_status_t status = NULL;
   for (int i = 0; i < e->n_operands && !status; i++) {
     const tt_operand_t* o = &e->operands[i];
@@ -356,6 +384,9 @@ static tt_status_t execute(run_t* r, tt_rng_t* rng) {
     else if (o->kind == TT_OPERAND_RNG) {
       status = rng_operand(r, rng, &state);
       r->buffers[i] = state;
+    } else if (o->kind == TT_OPERAND_SIZES) {
+      status = sizes_operand(r, &sizes);
+      r->buffers[i] = sizes;
     } else {
       status = tt_error(TT_INTERNAL, "a graph has an operand of kind %d", o->kind);
     }
@@ -374,6 +405,7 @@ static tt_status_t execute(run_t* r, tt_rng_t* rng) {
   }
   if (!status) status = tt_exe_run(e->exe, e->n_operands, r->buffers, n_keep, r->keep, r->buffers + e->n_operands, NULL);
   tt_pbuf_free(g_rt.client, state);
+  tt_pbuf_free(g_rt.client, sizes);
   if (!status) RT_COUNT(executions, 1);
   return status;
 }
@@ -381,8 +413,57 @@ static tt_status_t execute(run_t* r, tt_rng_t* rng) {
 // True when a result in |layout| can replace the value of argument |arg|'s storage: the tensor is all of it, as kept.
 static bool takes_value(const run_t* r, int arg, const rt_layout_t* layout) {
   const tt_tensor_t* t = &r->args[arg];
-  return t->storage && t->storage->cell == r->cells[arg] && r->cells[arg]->layout == layout &&
-         (size_t)layout->size_bytes == t->storage->nbytes;
+  if (!t->storage || !t->storage->cell || (size_t)layout->size_bytes != t->storage->nbytes) return false;
+  if (!r->bounded) return t->storage->cell == r->cells[arg] && r->cells[arg]->layout == layout;
+  const rt_layout_t* kept = t->storage->cell->layout;  // padded otherwise, perhaps
+  if (kept->dtype != layout->dtype || kept->rank != layout->rank || t->offset) return false;
+  for (int d = 0; d < kept->rank; d++)
+    if (kept->dims[d] != layout->dims[d]) return false;
+  return tt_view_is_contiguous(t->rank, t->sizes, t->strides);
+}
+
+// Metadata and layouts of a bounded program's results. True strides keep the order that the program's have in memory.
+static tt_status_t true_results(run_t* r, tt_meta_t* metas, const rt_layout_t** layouts) {
+  const rt_entry_t* e = r->p->entry;
+  const int64_t* sizes = r->bounded->results;
+  for (int i = 0; i < e->n_fresh; i++) {
+    const rt_fresh_t* f = &e->fresh[i];
+    tt_meta_t* m = &metas[i];
+    *m = f->meta;
+    int8_t perm[TT_MAX_RANK];
+    int64_t dims[TT_MAX_RANK], physical[TT_MAX_RANK], step = 1;
+    tt_view_is_dense(m->rank, f->meta.sizes, f->meta.strides, perm);
+    for (int d = 0; d < m->rank; d++) {
+      m->sizes[d] = *sizes++;
+      if (m->sizes[d] < 0 || m->sizes[d] > f->meta.sizes[d])
+        return tt_error(TT_INVALID_ARGUMENT, "result %d has size %lld in dim %d, above the program's bound %lld", i,
+                        (long long)m->sizes[d], d, (long long)f->meta.sizes[d]);
+    }
+    for (int d = m->rank - 1; d >= 0; d--) {
+      dims[d] = m->sizes[perm[d]];
+      physical[d] = f->meta.sizes[perm[d]];
+      m->strides[perm[d]] = step;
+      step *= dims[d] > 1 ? dims[d] : 1;
+    }
+    if (f->output < 0) continue;
+    rt_lock();
+    layouts[i] = rt_layout_get_padded(m->dtype, m->rank, dims, physical);
+    rt_unlock();
+    if (!layouts[i]) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  }
+  r->metas = metas;
+  r->layouts = layouts;
+  return NULL;
+}
+
+// Room for the metadata of a bounded program's results, which the caller may read until the thread's next call.
+static tt_meta_t* thread_metas(int n) {
+  static _Thread_local tt_meta_t* metas;
+  static _Thread_local int room;
+  if (n <= room) return metas;
+  tt_meta_t* more = tt_realloc(metas, (size_t)n * sizeof *more);
+  if (more) metas = more, room = n;
+  return more;
 }
 
 static const tt_meta_t k_undefined;
@@ -398,13 +479,16 @@ static tt_status_t deliver(run_t* r, tt_results_t* results) {
   bool lost = false;
   for (int i = 0; i < e->n_fresh; i++) {
     rt_fresh_t* f = &e->fresh[i];
-    rt_cell_t* cell = f->output >= 0 ? rt_cell_create(out[f->output], f->layout, r->p->device) : NULL;
-    if (cell && r->p->writes[i] && takes_value(r, r->p->donated[i], f->layout)) {
+    const rt_layout_t* layout = r->bounded ? r->layouts[i] : f->layout;
+    size_t nbytes = r->bounded && layout ? (size_t)layout->size_bytes : f->nbytes;
+    rt_cell_t* cell = f->output >= 0 ? rt_cell_create(out[f->output], layout, r->p->device) : NULL;
+    if (cell && r->p->writes[i] && takes_value(r, r->p->donated[i], layout)) {
       rt_storage_set(r->args[r->p->donated[i]].storage, cell);
       items[i] = (tt_result_t){.meta = &k_undefined, .true_size = -1};
       continue;
     }
-    items[i] = (tt_result_t){.meta = &f->meta, .true_size = -1, .storage = rt_storage_wrap(r->p->device, f->nbytes, cell)};
+    const tt_meta_t* meta = r->bounded ? &r->metas[i] : &f->meta;
+    items[i] = (tt_result_t){.meta = meta, .true_size = -1, .storage = rt_storage_wrap(r->p->device, nbytes, cell)};
     if (!items[i].storage) lost = true;
     int d = r->p->donated[i];
     if (d >= 0 && r->cells[d]->refs == 2 && r->args[d].storage && r->args[d].storage->cell == r->cells[d])
@@ -414,21 +498,40 @@ static tt_status_t deliver(run_t* r, tt_results_t* results) {
 }
 
 tt_status_t tt_program_run(tt_program_t* p, int n_args, const tt_tensor_t* args, tt_rng_t* rng, tt_results_t* results) {
+  return tt_program_run_bounded(p, n_args, args, NULL, rng, results);
+}
+
+// The cell that argument |i| is passed as.
+static tt_status_t bind_argument(run_t* r, int i) {
+  const tt_tensor_t* t = &r->args[i];
+  const rt_layout_t* l = i < r->p->n_params ? r->p->params[i] : NULL;
+  if (t->storage && t->storage->device != r->p->device)
+    return tt_error(TT_INVALID_ARGUMENT, "argument %d is on tpu:%d, the program runs on tpu:%d", i, t->storage->device, r->p->device);
+  if (!r->bounded || !l) return rt_dense_cell(t, &r->cells[i]);
+  if (t->rank != l->rank || (tt_dtype_t)t->dtype != l->dtype)
+    return tt_error(TT_INVALID_ARGUMENT, "argument %d is of another type than the program's parameter", i);
+  for (int d = 0; d < l->rank; d++)
+    if (t->sizes[d] != l->dims[d]) return rt_padded_cell(t, l->dims, &r->cells[i]);
+  return rt_dense_cell(t, &r->cells[i]);
+}
+
+tt_status_t tt_program_run_bounded(tt_program_t* p, int n_args, const tt_tensor_t* args, const tt_true_sizes_t* sizes,
+                                   tt_rng_t* rng, tt_results_t* results) {
   results->n = 0;
   results->must_resize = false;
   TT_TRY(rt_check_device(p->device));
   rt_entry_t* e = p->entry;
-  run_t r = {.p = p, .n_args = n_args, .args = args};
+  run_t r = {.p = p, .n_args = n_args, .args = args, .bounded = sizes};
   size_t n = (size_t)n_args + (size_t)e->n_operands * 2 + (size_t)e->n_outputs + 4;
   r.cells = tt_calloc(n, sizeof(void*));
   r.buffers = tt_calloc(n, sizeof(void*));
   r.keep = tt_calloc(n, sizeof *r.keep);
-  tt_status_t status = r.cells && r.buffers && r.keep ? NULL : tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
-  for (int i = 0; i < n_args && !status; i++) {
-    if (args[i].storage && args[i].storage->device != p->device)
-      status = tt_error(TT_INVALID_ARGUMENT, "argument %d is on tpu:%d, the program runs on tpu:%d", i, args[i].storage->device, p->device);
-    else status = rt_dense_cell(&args[i], &r.cells[i]);
-  }
+  tt_meta_t* metas = sizes ? thread_metas(e->n_fresh + 1) : NULL;
+  const rt_layout_t** layouts = sizes ? tt_calloc((size_t)e->n_fresh + 1, sizeof *layouts) : NULL;
+  bool room = r.cells && r.buffers && r.keep && (!sizes || (metas && layouts));
+  tt_status_t status = room ? NULL : tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  for (int i = 0; i < n_args && !status; i++) status = bind_argument(&r, i);
+  if (!status && sizes) status = true_results(&r, metas, layouts);
   rt_defer_ask("a compiled program");
   rt_lock();
   if (!status && rt_defer_pending()) status = rt_defer_flush(RT_CUT_OP);
@@ -440,6 +543,7 @@ tt_status_t tt_program_run(tt_program_t* p, int n_args, const tt_tensor_t* args,
   tt_free(r.cells);
   tt_free(r.buffers);
   tt_free(r.keep);
+  tt_free(layouts);
   if (status) {
     for (int i = 0; i < results->n; i++) tt_storage_release(results->items[i].storage);
     results->n = 0;

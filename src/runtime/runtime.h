@@ -22,11 +22,15 @@ typedef struct rt_layout_t {
   tt_dtype_t dtype;
   int32_t rank;
   int64_t numel;
-  int64_t size_bytes;
+  int64_t size_bytes;          // of the value
+  int64_t buffer_bytes;        // of the buffer: more where it is padded
+  bool padded;                 // the value is the corner at 0 of the buffer; what is beyond it is anything
+  const int64_t* physical;     // dims of the buffer; equal to |dims| where it is not padded
   int64_t dims[];
 } rt_layout_t;
 // The one layout of this dtype and dims; NULL when memory is out, or when no memory could hold it. Layouts live as long as the process.
 const rt_layout_t* rt_layout_get(tt_dtype_t dtype, int rank, const int64_t* dims);
+const rt_layout_t* rt_layout_get_padded(tt_dtype_t dtype, int rank, const int64_t* dims, const int64_t* physical);
 
 // ---------------------------------------------------------------- cells
 typedef struct rt_cell_t {

@@ -42,6 +42,7 @@ static void put_layout(rt_call_t* c, const rt_layout_t* l, bool portable) {
   if (!l) return;
   put8(c, (uint8_t)l->rank);
   put(c, l->dims, (size_t)l->rank * 8);
+  put(c, l->physical, (size_t)l->rank * 8);
 }
 
 static tt_status_t pack_view(rt_call_t* c, const tt_tensor_t* t, rt_tref_t* ref) {

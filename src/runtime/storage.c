@@ -80,19 +80,19 @@ rt_cell_t* rt_cell_create(tt_pbuf_t* buffer, const rt_layout_t* layout, int devi
     return NULL;
   }
   *cell = (rt_cell_t){.buffer = buffer, .layout = layout, .refs = 1, .device = (int16_t)device};
-  if (buffer) account(device, layout->size_bytes);
+  if (buffer) account(device, layout->buffer_bytes);
   return cell;
 }
 
 void rt_cell_fulfil(rt_cell_t* cell, tt_pbuf_t* buffer) {
   cell->buffer = buffer;
   cell->pending = false;
-  account(cell->device, cell->layout->size_bytes);
+  account(cell->device, cell->layout->buffer_bytes);
 }
 
 void rt_cell_spend(rt_cell_t* cell) {
   if (!cell->buffer) return;
-  account(cell->device, -cell->layout->size_bytes);
+  account(cell->device, -cell->layout->buffer_bytes);
   tt_pbuf_free(g_rt.client, cell->buffer);
   cell->buffer = NULL;
 }
@@ -105,7 +105,7 @@ void rt_memory_transient(int device, int64_t bytes) {
 void rt_cell_release(rt_cell_t* cell) {
   if (!cell || --cell->refs > 0) return;
   if (cell->buffer) {
-    account(cell->device, -cell->layout->size_bytes);
+    account(cell->device, -cell->layout->buffer_bytes);
     tt_pbuf_free(g_rt.client, cell->buffer);
   }
   cell->next_free = g_free_cells;
@@ -209,11 +209,11 @@ static tt_status_t read_all(tt_storage_t* s, unsigned char* out, size_t size) {
   }
   size_t have = (size_t)cell->layout->size_bytes;
   if (have == size) {
-    status = tt_pbuf_to_host(g_rt.client, cell->buffer, out, size);
+    status = rt_cell_to_host(cell, out);
   } else {
     unsigned char* all = tt_malloc(have);
     if (!all) status = tt_error(TT_RESOURCE_EXHAUSTED, "no host memory for %zu bytes", have);
-    else status = tt_pbuf_to_host(g_rt.client, cell->buffer, all, have);
+    else status = rt_cell_to_host(cell, all);
     if (!status) {
       memset(out, 0, size);
       memcpy(out, all, have < size ? have : size);
@@ -324,7 +324,7 @@ void tt_memory_reset_accumulated(int device) {
   rt_unlock();
 }
 
-static int64_t live_bytes(const tt_storage_t* s) { return s->cell ? s->cell->layout->size_bytes : 0; }
+static int64_t live_bytes(const tt_storage_t* s) { return s->cell ? s->cell->layout->buffer_bytes : 0; }
 
 int tt_memory_largest(int device, char* out, size_t size) {
   enum { TOP = 8 };
@@ -351,7 +351,7 @@ int tt_memory_largest(int device, char* out, size_t size) {
     dims[0] = 0;
     for (int d = 0; d < l->rank && k < sizeof dims - 24; d++)
       k += (size_t)snprintf(dims + k, sizeof dims - k, "%s%lld", d ? ", " : "", (long long)l->dims[d]);
-    int w = snprintf(out + used, size - used, "  %10.2f MiB  %s[%s]%s%s\n", (double)l->size_bytes / 1048576.0,
+    int w = snprintf(out + used, size - used, "  %10.2f MiB  %s[%s]%s%s\n", (double)l->buffer_bytes / 1048576.0,
                      tt_dtype_name(l->dtype), dims, top[i]->label ? "  " : "", top[i]->label ? top[i]->label : "");
     if (w < 0) break;
     used += (size_t)w;

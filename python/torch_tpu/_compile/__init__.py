@@ -2,8 +2,8 @@
 
 The graph's ATen calls go through the same op table as eager work (``_C.Graph.call``), so compiled and eager agree
 because they are the same lowering. Inputs that the graph mutates are written by the program and donated to it. Sizes
-that Dynamo left symbolic are bound when the program is called: one executable for each set of sizes met, without
-tracing again. ``options.py`` says what ``options=`` accepts.
+that Dynamo left symbolic are bounded (``dynamic.py``): one executable for each set of bounds, or, where an operation
+has no treatment of symbolic sizes, for each set of sizes. ``options.py`` says what ``options=`` accepts.
 """
 import itertools
 import logging
@@ -16,6 +16,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .. import _C
+from . import dynamic_programs
+from .dynamic_programs import BoundedPrograms
 from .lowering import Lowering, row_name
 from . import fakes  # noqa: F401 - registers
 from .options import Options, parse
@@ -26,13 +28,17 @@ log = logging.getLogger(__name__)
 _number = itertools.count()  # of dumped graphs
 
 
-def _decompositions():
-    """PyTorch's decompositions of everything that has no row of its own."""
+def _decompositions(symbolic):
+    """PyTorch's decompositions of everything that has no row of its own, or, in a |symbolic| graph, no treatment of
+    symbolic sizes."""
     from torch._decomp import decomposition_table
 
     table = {}
     for op, rule in decomposition_table.items():
-        if isinstance(op, torch._ops.OpOverload) and op.namespace == "aten" and not _C.has_row(row_name(op)):
+        if not isinstance(op, torch._ops.OpOverload) or op.namespace != "aten":
+            continue
+        name = row_name(op)
+        if not _C.has_row(name) or (symbolic and not dynamic_programs.has_rule(name)):
             table[op] = rule
     return table
 
@@ -84,10 +90,13 @@ class _Compiler:
     def lower(self, gm, bindings, part=""):
         with _disable_current_modes():  # constants must be real
             lowered = Lowering(gm, bindings, self.device, self.options).run()
-            if self.options.dump:
-                sizes = [f"{symbol}={value}" for symbol, value in sorted(bindings.items(), key=str)]
-                _dump(self.options.dump, self.number, ".".join([part] * bool(part) + sizes + ["mlir"]), lowered.graph.text())
+            self.dump_program(lowered, bindings, part)
         return lowered
+
+    def dump_program(self, lowered, bindings, part=""):
+        if self.options.dump:
+            sizes = [f"{symbol}={value}" for symbol, value in sorted(bindings.items(), key=str)]
+            _dump(self.options.dump, self.number, ".".join([part] * bool(part) + sizes + ["mlir"]), lowered.graph.text())
 
     def build_part(self, gm, bindings):
         return self.lower(gm, bindings, f"part{next(self.part)}").compile()
@@ -122,18 +131,26 @@ class _Compiler:
         return call
 
 
+def _is_symbolic(v):
+    return isinstance(v, torch.SymInt) or (isinstance(v, FakeTensor) and v._has_symbolic_sizes_strides)
+
+
 def compile_fx(gm, example_inputs, options=Options()):
     """One AOTAutograd graph -> a callable taking a list of inputs (boxed) and returning a list of outputs."""
     device = _device_of(gm, example_inputs)
     if device is None:  # nothing of ours in it
         return _boxed(lambda args: gm(*args))
-    symbolic = any(isinstance(v, torch.SymInt) or (isinstance(v, FakeTensor) and v._has_symbolic_sizes_strides) for v in example_inputs)
+    symbolic = any(_is_symbolic(v) for v in example_inputs)
     compiler = _Compiler(gm, device, options)
     if not symbolic:
         return _boxed(compiler.build(example_inputs, False))
     programs = {}
+    bounded = BoundedPrograms(compiler, options.dynamic) if options.dynamic is not None else None
 
     def dynamic(args):
+        program = bounded.find(args) if bounded is not None else None
+        if program is not None:
+            return program(args)
         key = tuple(a if isinstance(a, int) else tuple(a.shape) if isinstance(a, torch.Tensor) else None for a in args)
         program = programs.get(key)
         if program is None:
@@ -154,21 +171,22 @@ def _boxed(fn):
     return run
 
 
-_backends = {}  # Options -> AOTAutograd around compile_fx
+_backends = {}  # (Options, whether sizes are symbolic) -> AOTAutograd around compile_fx
 
 
 def backend(gm, example_inputs, mode=None, options=None):
     """The Dynamo backend. Raises ValueError or TypeError for an option or a mode that is not in ``options.py``."""
     options = parse(options, mode)
-    if options not in _backends:
+    symbolic = any(_is_symbolic(v) for v in example_inputs)
+    if (options, symbolic) not in _backends:
         from .. import tpu
 
         tpu._lazy_init()
-        table = _decompositions()
+        table = _decompositions(symbolic and options.dynamic is not None)
 
         def compiler(graph, inputs):
             return compile_fx(graph, inputs, options)
 
-        _backends[options] = aot_autograd(fw_compiler=compiler, bw_compiler=compiler, inference_compiler=compiler,
+        _backends[options, symbolic] = aot_autograd(fw_compiler=compiler, bw_compiler=compiler, inference_compiler=compiler,
                                           decompositions=table, keep_inference_input_mutations=True)
-    return _backends[options](gm, example_inputs)
+    return _backends[options, symbolic](gm, example_inputs)

@@ -13,12 +13,15 @@ from .sizes import CannotLower, DependsOnData, concrete
 aten = torch.ops.aten
 # Of sizes: true or false once those are known.
 ASSERTIONS = (aten._assert_scalar.default, aten.sym_constrain_range.default, aten.sym_constrain_range_for_size.default)
+# Names that AOTAutograd writes for rows called otherwise.
+ALIASES = {"true_divide.Tensor": "div.Tensor", "true_divide.Scalar": "div.Scalar"}
 SIZES = (aten.sym_size.int, aten.sym_stride.int, aten.sym_numel.default)
 
 
 def row_name(op):
     name = op._schema.name.split("::", 1)[1]
-    return name if op._overloadname == "default" else f"{name}.{op._overloadname}"
+    name = name if op._overloadname == "default" else f"{name}.{op._overloadname}"
+    return ALIASES.get(name, name)
 
 
 def _users_line(node):

@@ -8,12 +8,17 @@ precision       "default", "high" or "highest": products of f32 in this program;
 xla             dict of XLA flags for this program's compilation, e.g. {"xla_cpu_enable_fast_math": False}
 dump            directory: each graph's FX code (NNN.fx.py) and its StableHLO (NNN.mlir) are written there
 async_compile   bool, False: op by op until the program, compiled on another thread, is ready
+dynamic         what symbolic sizes are rounded up to. True: 4, 8, 16, ...; a dict {"min": 4, "factor": 2.0} of that
+                ladder's first bound and the ratio of the next; a list of ascending bounds (above the last: multiples of
+                it); False: no rounding, one executable for each set of sizes
 ==============  ==========================================================================================
 
 ``mode`` may be any of PyTorch's; there is one way to compile here, so it changes nothing.
 """
 import dataclasses
 import os
+
+from .bounds import Ladder, parse_ladder
 
 PRECISIONS = {"default": 0, "high": 1, "highest": 2}
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
@@ -26,6 +31,7 @@ class Options:
     xla: tuple = ()  # of (flag, text)
     dump: str = None
     async_compile: bool = False
+    dynamic: Ladder = Ladder()
 
     @property
     def overrides(self):
@@ -54,6 +60,8 @@ def parse(options, mode=None):
             raise TypeError(f"torch.compile(backend='tpu'): option {name!r} must be True or False, not {given[name]!r}")
     if given.get("precision") is not None and given["precision"] not in PRECISIONS:
         raise ValueError(f"torch.compile(backend='tpu'): option 'precision' must be one of {', '.join(PRECISIONS)}, not {given['precision']!r}")
+    if "dynamic" in given:
+        given["dynamic"] = parse_ladder(given["dynamic"])
     if "xla" in given:
         if not isinstance(given["xla"], dict):
             raise TypeError(f"torch.compile(backend='tpu'): option 'xla' must be a dict of flags, not {given['xla']!r}")
