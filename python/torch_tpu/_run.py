@@ -2,7 +2,7 @@
 import torch
 
 
-def caller(program, device, inputs, results, writes):
+def caller(program, device, inputs, results, writes, run=None):
     """The callable: list of inputs -> list of outputs.
 
     inputs: for each parameter (number of the input, or a tensor, or a list of the numbers of host tensors that travel
@@ -10,6 +10,7 @@ def caller(program, device, inputs, results, writes):
     results: ("value", number of the program's result) | ("down", likewise, but on the host) | ("input", number) |
     ("constant", object).
     writes: (number of the program's result, number of the input that takes it).
+    run: instead of the program's own: (inputs, parameters, (result, tensor that takes it)...) -> results.
     """
     reordered = [(k, order) for k, (_, order) in enumerate(inputs) if order is not None]
 
@@ -29,7 +30,10 @@ def caller(program, device, inputs, results, writes):
             tensors = [t if t.device.type == "tpu" else t.to(device) for t in tensors]
         for k, order in reordered:
             tensors[k] = tensors[k].permute(order)
-        out = program.run_in_place(tensors, [(n, args[i]) for n, i in writes]) if writes else program.run(tensors)
+        if run is not None:
+            out = run(args, tensors, [(n, args[i]) for n, i in writes])
+        else:
+            out = program.run_in_place(tensors, [(n, args[i]) for n, i in writes]) if writes else program.run(tensors)
         for k in down:
             out[results[k][1]] = out[results[k][1]].cpu()
         return [out[r] if kind == "value" else args[r] if kind == "input" else r for kind, r in results]

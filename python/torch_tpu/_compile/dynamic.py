@@ -16,6 +16,7 @@ import sympy
 import torch
 
 from .. import _C
+from .._run import caller
 from .bounds import code, expression
 from .lowering import ASSERTIONS, SIZES, Lowering, row_name
 from .sizes import CannotLower
@@ -101,7 +102,7 @@ class BoundedLowering(Lowering):
         self.bounds = bounds
         self.symbols = symbols
         self.rules = rules
-        self.numbers = {}  # text -> place in the operand of numbers
+        self.places = {}  # text -> place in the operand of numbers
         self.result_sizes = []  # texts, of all results one after another
         self.memo = {}
         self.assumptions = set()  # texts that must be true of the symbols, or the program is not for them
@@ -119,7 +120,7 @@ class BoundedLowering(Lowering):
         """0-d i64 value of Python |text| over the symbols."""
         key = ("number", text)
         if key not in self.memo:
-            place = self.numbers.setdefault(text, len(self.numbers))
+            place = self.places.setdefault(text, len(self.places))
             if place >= MAX_NUMBERS:
                 raise CannotLower(f"more than {MAX_NUMBERS} numbers that depend on sizes")
             self.memo[key] = self.op("select.int", torch.int64, (), self.operand, 0, place)
@@ -317,6 +318,10 @@ class BoundedLowering(Lowering):
         return out
 
     # ------------------------------------------------------------ inputs
+    def numbers(self):
+        found = super().numbers()
+        return {n: Val(v, n.meta["val"].dtype, ()) for n, v in found.items()}
+
     def placeholder(self, node, index):
         example = node.meta.get("val")
         if isinstance(example, (torch.SymInt, torch.SymFloat, torch.SymBool)):
@@ -518,7 +523,7 @@ class BoundedLowering(Lowering):
             elif isinstance(a, torch.fx.Node) and isinstance(env[a], Val):
                 if a not in seen:
                     seen[a] = add(self.result(env[a]), a.meta["val"], -1)
-                self.results.append(("value", seen[a]))
+                self.results.append(("down" if a.meta["val"].device.type == "cpu" else "value", seen[a]))
             else:
                 self.results.append(("constant", self.argument(a, env)))
         for index, v in self.written.items():
@@ -551,12 +556,9 @@ class Program:
     def __init__(self, lowered, program):
         self.program = program
         self.read = lowered.symbols.read
-        self.inputs, self.results, self.writes = lowered.inputs, lowered.results, lowered.write_results
-        self.reordered = [(k, order) for k, (_, order) in enumerate(self.inputs) if order is not None]
-        self.device = torch.device("tpu", lowered.device)
-        numbers = list(lowered.numbers) + ["0"] * (MAX_NUMBERS - len(lowered.numbers))
-        self.n_numbers = MAX_NUMBERS
-        scalars = [code_of(r) for kind, r in self.results if isinstance(r, Sym)]
+        numbers = list(lowered.places) + ["0"] * (MAX_NUMBERS - len(lowered.places))
+        self.scalars = [k for k, (_, r) in enumerate(lowered.results) if isinstance(r, Sym)]
+        scalars = [code(lowered.results[k][1].expr) for k in self.scalars]
         self.texts = [*numbers, *lowered.result_sizes, *scalars]
         self.split = len(numbers), len(numbers) + len(lowered.result_sizes)
         self.evaluate = lowered.symbols.function(self.texts)
@@ -567,6 +569,7 @@ class Program:
         from .dynamic_programs import count_call
 
         self.count_call = count_call
+        self.run = caller(program, torch.device("tpu", lowered.device), lowered.inputs, lowered.results, lowered.write_results, self.bounded)
 
     def host(self, values):
         """(numbers, sizes of results, results that are numbers, elements) at the symbols' |values|."""
@@ -580,22 +583,17 @@ class Program:
                                           int(self.count(*values)[0]))
         return found
 
-    def call(self, args):
-        numbers, sizes, scalars, elements = self.host(self.read(args))
+    def bounded(self, args, tensors, writes):
+        numbers, sizes, _, elements = self.host(self.read(args))
         self.count_call(elements, self.room)
-        tensors = [args[i] if isinstance(i, int) else i for i, _ in self.inputs]
-        if any(t.device.type != "tpu" for t in tensors):
-            tensors = [t if t.device.type == "tpu" else t.to(self.device) for t in tensors]
-        for k, order in self.reordered:
-            tensors[k] = tensors[k].permute(order)
-        out = self.program.run_bounded(tensors, numbers, sizes, [(n, args[i]) for n, i in self.writes])
-        rest = iter(scalars)
-        return [out[r] if kind == "value" else args[r] if kind == "input" else next(rest) if isinstance(r, Sym) else r
-                for kind, r in self.results]
+        return self.program.run_bounded(tensors, numbers, sizes, writes)
 
-
-def code_of(sym):
-    return code(sym.expr)
+    def call(self, args):
+        out = self.run(args)
+        if self.scalars:
+            for k, value in zip(self.scalars, self.host(self.read(args))[2]):
+                out[k] = value
+        return out
 
 
 def _leaves(tree):
