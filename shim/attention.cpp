@@ -54,6 +54,14 @@ fused_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, c
 TORCH_LIBRARY_FRAGMENT(tpu, m) {
   m.def("attention(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, float dropout_p, bool is_causal, "
         "float? scale) -> (Tensor, Tensor, Tensor)");
+  // Of programs that many replicas run (src/ops/collective.c).
+  m.def("replica_index(int base, int[] strides, int[] sizes, int[] steps) -> Tensor");
+  m.def("narrow_at(Tensor x, int dim, Tensor start, int length) -> Tensor");
+  m.def("after(Tensor x, Tensor y) -> Tensor");
+}
+
+TORCH_LIBRARY_IMPL(tpu, CompositeExplicitAutograd, m) {
+  m.impl("after", [](const at::Tensor& x, const at::Tensor&) { return x.clone(); });
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {

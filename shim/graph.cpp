@@ -113,6 +113,17 @@ class Graph {
     return out;
   }
 
+  // Process group |name|: |groups| lists of replica ids, all of one length.
+  void group(const std::string& name, const std::vector<std::vector<int64_t>>& groups) {
+    std::vector<int64_t> ids;
+    size_t size = groups.empty() ? 0 : groups[0].size();
+    for (const auto& g : groups) {
+      TORCH_CHECK(g.size() == size, "group ", name, ": groups of different sizes");
+      ids.insert(ids.end(), g.begin(), g.end());
+    }
+    ok(tt_graph_group(graph(), name.c_str(), static_cast<int64_t>(groups.size()), static_cast<int64_t>(size), ids.data()));
+  }
+
   Node constant(const at::Tensor& tensor) {
     at::Tensor host = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous();
     Node out{};
@@ -464,6 +475,7 @@ void bind_graph(py::module_& m) {
         return g.param(reinterpret_cast<THPDtype*>(dtype.ptr())->scalar_type, sizes);
       })
       .def("constant", &Graph::constant)
+      .def("group", &Graph::group)
       .def("call", &Graph::call)
       .def("where", &Graph::where, py::arg("name") = py::none(), py::arg("file") = py::none(), py::arg("line") = 0)
       .def("type", &Graph::type)

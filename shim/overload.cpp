@@ -177,6 +177,7 @@ Kind kind_of(const c10::TypePtr& type_in) {
     case c10::TypeKind::BoolType:
     case c10::TypeKind::SymBoolType: return Kind::Bool;
     case c10::TypeKind::NumberType: return Kind::Scalar;
+    case c10::TypeKind::AnyType:  // the name of a process group
     case c10::TypeKind::StringType: return Kind::String;
     case c10::TypeKind::ScalarTypeType: return Kind::Dtype;
     case c10::TypeKind::DeviceObjType: return Kind::Device;

@@ -185,6 +185,7 @@ void pack_plain(const c10::IValue& value, Kind kind, Bump& memory, tt_value_t* o
       pack_list(value, kind, memory, out);
       return;
     case Kind::String: {
+      if (!value.isString()) return;
       const std::string& text = value.toStringRef();
       out->kind = TT_V_STRING;
       out->n = static_cast<int32_t>(text.size());

@@ -22,10 +22,11 @@ TT_API int tt_aot_devices(const tt_aot_t* aot);                    // devices of
 TT_API const char* tt_aot_device_kind(const tt_aot_t* aot);        // "TPU v5 lite"; "" when unknown; borrowed
 TT_API const char* tt_aot_platform_version(const tt_aot_t* aot);   // "" when unknown; borrowed
 
-// |text| is StableHLO; |flags| "xla_flag=value;..." or NULL. |partitions| devices share the program, divided by its
-// sharding annotations (1: one device). Errors carry the compiler's words: RESOURCE_EXHAUSTED where it does not fit.
+// |text| is StableHLO; |flags| "xla_flag=value;..." or NULL. |replicas| devices run the program, each with its own
+// replica_id, in the topology's order; |partitions| devices share each replica, divided by the program's sharding
+// annotations. 1 and 1: one device. Errors carry the compiler's words: RESOURCE_EXHAUSTED where it does not fit.
 TT_API TT_MUST_USE tt_status_t tt_aot_compile(tt_aot_t* aot, const char* text, size_t len, const char* flags,
-                                              int partitions, tt_aot_program_t** out_program);
+                                              int replicas, int partitions, tt_aot_program_t** out_program);
 TT_API void tt_aot_program_free(tt_aot_program_t* program);  // accepts NULL
 
 // Bytes of one device's main memory, as the compiler counts them; -1: it does not say.
@@ -42,6 +43,23 @@ TT_API TT_MUST_USE tt_status_t tt_aot_optimized(const tt_aot_program_t* program,
                                                 size_t* out_len);
 TT_API TT_MUST_USE tt_status_t tt_aot_serialize(const tt_aot_program_t* program, void** out_bytes, size_t* out_len);
 TT_API void tt_aot_bytes_free(void* bytes);
+
+// ---------------------------------------------------------------- the same program on devices that are here
+// A client of its own with several devices in this process, to run what was written for a slice: every replica of a
+// program, with its own arguments, and what each of them gives.
+typedef struct tt_replicas_t tt_replicas_t;  // owned
+// A dense row-major array in host memory.
+typedef struct tt_host_array_t {
+  tt_dtype_t dtype;
+  int rank;
+  const int64_t* dims;
+  void* data;
+} tt_host_array_t;
+TT_API TT_MUST_USE tt_status_t tt_replicas_open(const char* library, int replicas, tt_replicas_t** out);
+TT_API void tt_replicas_close(tt_replicas_t* r);  // accepts NULL
+// Compiles |text| for all replicas and runs it once. args[replica * n_args + i]; results likewise, filled in.
+TT_API TT_MUST_USE tt_status_t tt_replicas_run(tt_replicas_t* r, const char* text, size_t len, int n_args,
+                                               const tt_host_array_t* args, int n_results, tt_host_array_t* results);
 
 #ifdef __cplusplus
 }

@@ -36,6 +36,9 @@ TT_API TT_MUST_USE tt_status_t tt_graph_constant(tt_graph_t* graph, tt_dtype_t d
 // returns in order, then mutated arguments in order.
 TT_API TT_MUST_USE tt_status_t tt_graph_call(tt_graph_t* graph, const char* name, int n_args, const tt_value_t* args, int n_types,
                                              const tt_type_desc_t* types, int* out_ids, int* inout_n);
+// Declares process group |name| of the program: |n| groups of |size| replica ids, |ids| group by group. Collectives name
+// their group in their arguments; every member's program must be the same.
+TT_API TT_MUST_USE tt_status_t tt_graph_group(tt_graph_t* graph, const char* name, int64_t n, int64_t size, const int64_t* ids);
 // What the compiler's reports say of calls from now on: |name| made them, in |file| (or NULL), line |line|. NULL |name|:
 // nothing, as at first. It becomes part of the program's text.
 TT_API void tt_graph_where(tt_graph_t* graph, const char* name, const char* file, int line);

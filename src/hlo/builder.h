@@ -136,6 +136,7 @@ hlo_t hlo_complex(hlo_builder_t* b, hlo_t re, hlo_t im);
 hlo_t hlo_real(hlo_builder_t* b, hlo_t x);  // of a real value: itself
 hlo_t hlo_imag(hlo_builder_t* b, hlo_t x);  // of a real value: zeros
 hlo_t hlo_optimization_barrier(hlo_builder_t* b, hlo_t x);
+hlo_t hlo_after(hlo_builder_t* b, hlo_t x, hlo_t y);  // x, not before y is there: nothing is moved or merged across
 
 // ---------------------------------------------------------------- shape
 hlo_t hlo_reshape(hlo_builder_t* b, hlo_t x, int rank, const int64_t* dims);          // same numel
@@ -227,6 +228,22 @@ hlo_t hlo_fft(hlo_builder_t* b, hlo_t x, hlo_fft_t type, int n_lengths, const in
 // stablehlo.custom_call; results' types are given; |config| is an MLIR attribute dictionary text or NULL.
 void hlo_custom_call(hlo_builder_t* b, const char* target, int n_in, const hlo_t* in, int n_out, const tt_dtype_t* dtypes,
                      const int* ranks, const int64_t* const* dims, const char* config, hlo_t* out);
+
+// ---------------------------------------------------------------- collectives
+// Which replicas take part together: |n| groups of |size| replica ids, group by group; every replica is in one. The
+// order within a group is the order of its members' pieces.
+typedef struct hlo_groups_t {
+  int64_t n, size;
+  const int64_t* ids;
+} hlo_groups_t;
+hlo_t hlo_replica_id(hlo_builder_t* b);                                                    // 0-d u32
+hlo_t hlo_all_reduce(hlo_builder_t* b, hlo_t x, hlo_reducer_t reducer, const hlo_groups_t* groups);
+hlo_t hlo_all_gather(hlo_builder_t* b, hlo_t x, int dim, const hlo_groups_t* groups);      // pieces concatenated
+hlo_t hlo_reduce_scatter(hlo_builder_t* b, hlo_t x, hlo_reducer_t reducer, int dim, const hlo_groups_t* groups);
+// Cuts |split_dim| into a piece for each member, and concatenates what arrives along |concat_dim|.
+hlo_t hlo_all_to_all(hlo_builder_t* b, hlo_t x, int split_dim, int concat_dim, const hlo_groups_t* groups);
+// |pairs|: n (from, to); a replica that is sent nothing gets zeros.
+hlo_t hlo_collective_permute(hlo_builder_t* b, hlo_t x, int n, const int64_t* pairs);
 
 // ---------------------------------------------------------------- regions and control flow
 // Ops built between begin and end go into the region. Regions nest. Only while/if/case bodies may use outer values.

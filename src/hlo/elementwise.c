@@ -274,6 +274,15 @@ hlo_t hlo_imag(hlo_builder_t* b, hlo_t x) {
   return tt_is_complex(x->dtype) ? complex_part(b, x, "stablehlo.imag", 1) : hlo_zeros_like(b, x);
 }
 
+hlo_t hlo_after(hlo_builder_t* b, hlo_t x, hlo_t y) {
+  hlo_t in[2] = {x, y};
+  if (!hlo_usable(b, "after", 2, in)) return hlo_poison(b);
+  hlo_type_t types[2] = {hlo_type_of(x), hlo_type_of(y)};
+  hlo_t out[2];
+  hlo_op_results(b, hlo_op(b, "stablehlo.optimization_barrier", 2, in, NULL, 0, NULL, 2, types), 2, out);
+  return out[0];
+}
+
 hlo_t hlo_optimization_barrier(hlo_builder_t* b, hlo_t x) {
   if (!hlo_usable(b, "optimization_barrier", 1, &x)) return hlo_poison(b);
   return hlo_op1(b, "stablehlo.optimization_barrier", 1, &x, NULL, x->dtype, x->rank, x->dims);

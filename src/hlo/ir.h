@@ -56,6 +56,13 @@ struct hlo_region_t {
   bool ended;
 };
 
+// An attribute's text that is printed once, at the module's head: "#a0 = text".
+typedef struct hlo_alias_t hlo_alias_t;
+struct hlo_alias_t {
+  const char *name, *text;  // arena
+  hlo_alias_t* next;
+};
+
 struct hlo_builder_t {
   tt_arena_t arena;
   tt_status_t error;
@@ -66,6 +73,7 @@ struct hlo_builder_t {
   tt_map_t constants;          // (region, dtype, bytes) -> hlo_value_t*
   hlo_precision_t precision;
   const char* where;           // of ops made from now on
+  hlo_alias_t* aliases;        // newest first
   uint32_t mark;
 };
 
@@ -109,6 +117,9 @@ const char* hlo_text_shape(hlo_builder_t* b, hlo_t v);                          
 const char* hlo_text_dims(hlo_builder_t* b, int rank, const int64_t* dims);                 // [2,3], for messages
 const char* hlo_text_precision(hlo_builder_t* b);                                           // precision_config = [..]
 void hlo_put_type(tt_strbuf_t* s, tt_dtype_t dtype, int rank, const int64_t* dims);         // tensor<2x3xf32>
+
+// The name that stands for |text|, the same for equal texts; for what is long and used often.
+const char* hlo_text_alias(hlo_builder_t* b, const char* text);
 
 // ---------------------------------------------------------------- dims
 // Records which of |dims| occur, wrapping negative ones. False (and failed) on a repeated or wild one.

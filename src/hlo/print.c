@@ -170,6 +170,7 @@ tt_status_t hlo_print(hlo_builder_t* b, int n_results, const hlo_t* results, con
   b->mark++;
   mark_values(b, n_results, results);
   mark_region(b, b->root.last);
+  for (const hlo_alias_t* a = b->aliases; a; a = a->next) tt_strbuf_printf(out, "%s = %s\n", a->name, a->text);
   tt_strbuf_puts(out, "module @tt {\n  func.func public @main(");
   for (hlo_arg_t* arg = b->root.first_arg; arg; arg = arg->next) {
     int i = arg->value.index;

@@ -45,6 +45,17 @@ hlo_t tt_emit_operand(tt_emit_t* e, tt_operand_t operand, tt_dtype_t dtype, int 
   return v;
 }
 
+bool tt_emit_group(tt_emit_t* e, const char* name, int64_t n, int64_t size, const int64_t* ids) {
+  tt_arena_t* arena = hlo_builder_arena(e->b);
+  tt_group_t* g = tt_arena_alloc(arena, sizeof *g);
+  char* text = tt_arena_copy(arena, name, strlen(name) + 1);
+  int64_t* copy = tt_arena_copy(arena, ids, (size_t)(n * size) * sizeof *ids);
+  if (!g || !text || !copy) return false;
+  *g = (tt_group_t){text, {n, size, copy}, e->groups};
+  e->groups = g;
+  return true;
+}
+
 hlo_t tt_emit_check_value(tt_emit_t* e) {
   if (!e->n_checks) return NULL;
   hlo_builder_t* b = e->b;
@@ -163,6 +174,16 @@ const int64_t* tt_ints(tt_lower_t* l, int i, int* out_n) {
   }
   *out_n = a->v.n;
   return a->v.u.ints;
+}
+
+const hlo_groups_t* tt_group(tt_lower_t* l, int i) {
+  static const int64_t zero = 0;
+  static const hlo_groups_t alone = {1, 1, &zero};
+  const char* name = tt_str(l, i);
+  for (const tt_group_t* g = l->e->groups; g && name; g = g->next)
+    if (!strcmp(g->name, name)) return &g->groups;
+  hlo_fail(l->e->b, TT_INVALID_ARGUMENT, "%s: there is no process group \"%s\" in this program", l->name, name ? name : "");
+  return &alone;
 }
 
 const char* tt_str(tt_lower_t* l, int i) {

@@ -36,6 +36,14 @@ typedef struct tt_check_t {
   const char* message;
 } tt_check_t;
 
+// A process group of the program, by name.
+typedef struct tt_group_t tt_group_t;
+struct tt_group_t {
+  const char* name;  // arena
+  hlo_groups_t groups;
+  tt_group_t* next;
+};
+
 typedef struct tt_emit_t {
   hlo_builder_t* b;
   uint32_t caps;
@@ -46,11 +54,14 @@ typedef struct tt_emit_t {
   uint64_t rng_drawn;      // blocks drawn so far: how far the offset advances
   tt_check_t* checks;
   int n_checks, cap_checks;
+  tt_group_t* groups;
 } tt_emit_t;
 
 void tt_emit_init(tt_emit_t* e, hlo_builder_t* b, uint32_t caps);
 // A parameter for |operand|; the same operand gives the same value.
 hlo_t tt_emit_operand(tt_emit_t* e, tt_operand_t operand, tt_dtype_t dtype, int rank, const int64_t* dims);
+// Declares group |name|: |n| groups of |size| replica ids, |ids| group by group. All are copied. False: no memory.
+bool tt_emit_group(tt_emit_t* e, const char* name, int64_t n, int64_t size, const int64_t* ids);
 // All checks folded into one i64[2] {number of the first that failed + 1 or 0, its value}; NULL when there is none.
 hlo_t tt_emit_check_value(tt_emit_t* e);
 

@@ -129,6 +129,10 @@ typedef struct tt_sub_arg_t {
 } tt_sub_arg_t;
 hlo_t tt_sub(tt_lower_t* l, const char* name, int n_args, const tt_sub_arg_t* args, const tt_type_t* type);
 
+// The replicas that the group named by string argument |i| consists of, as the program's maker declared it; fails (and
+// gives a group of one) for a name it does not know.
+const hlo_groups_t* tt_group(tt_lower_t* l, int i);
+
 // Declared abilities of the device's compiler (tt_caps_t, base/caps.h).
 uint32_t tt_caps(tt_lower_t* l);
 

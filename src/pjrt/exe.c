@@ -53,8 +53,19 @@ static tt_status_t write_options(const tt_client_t* client, const tt_compile_opt
     return tt_error(TT_INVALID_ARGUMENT, "device %d is not among the %d devices of platform %s", device,
                     client->device_count, client->platform);
   }
-  return tt_compile_options_write(client->devices[device].id, 1, client->flags, options ? options->overrides : NULL,
-                                  &client->plugin->unknown_flags, out);
+  int replicas = options && options->replicas > 1 ? options->replicas : 1;
+  if (device + replicas > client->device_count) {
+    return tt_error(TT_INVALID_ARGUMENT, "%d replicas from device %d on, of the %d devices of platform %s", replicas,
+                    device, client->device_count, client->platform);
+  }
+  int* ids = tt_malloc((size_t)replicas * sizeof *ids);
+  if (!ids) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  for (int i = 0; i < replicas; i++) ids[i] = client->devices[device + i].id;
+  tt_spread_t spread = {replicas, 1, ids};
+  tt_status_t status = tt_compile_options_write(&spread, client->flags, options ? options->overrides : NULL,
+                                                &client->plugin->unknown_flags, out);
+  tt_free(ids);
+  return status;
 }
 
 static tt_status_t compile_once(tt_client_t* client, const PJRT_Program* program, const tt_compile_options_t* options,
@@ -150,6 +161,16 @@ tt_status_t tt_exe_run(tt_exe_t* exe, int n_args, tt_pbuf_t* const* args, int n_
       PJRT_LoadedExecutable_Execute, .executable = exe->loaded, .options = &options, .argument_lists = &args,
       .num_devices = 1, .num_args = (size_t)n_args, .output_lists = &out_buffers, .device_complete_events = out_done);
   if (out_done) *out_done = NULL;
+  return TT_PJRT_CALL(exe->client->plugin, PJRT_LoadedExecutable_Execute, &call);
+}
+
+tt_status_t tt_exe_run_all(tt_exe_t* exe, int replicas, int n_args, tt_pbuf_t* const* const* args,
+                           tt_pbuf_t** const* out_buffers) {
+  PJRT_ExecuteOptions options = {.struct_size = PJRT_ExecuteOptions_STRUCT_SIZE};
+  PJRT_LoadedExecutable_Execute_Args call =
+      TT_PJRT_ARGS(PJRT_LoadedExecutable_Execute, .executable = exe->loaded, .options = &options,
+                   .argument_lists = args, .num_devices = (size_t)replicas, .num_args = (size_t)n_args,
+                   .output_lists = out_buffers);
   return TT_PJRT_CALL(exe->client->plugin, PJRT_LoadedExecutable_Execute, &call);
 }
 

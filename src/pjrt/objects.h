@@ -87,10 +87,16 @@ struct tt_compiled_t {
 // Asks for the plugin's attributes, then runs its one-time initialisation; later calls do nothing.
 tt_status_t tt_plugin_initialize(tt_plugin_t* plugin);
 
-// A serialised CompileOptionsProto. |device_id| < 0: no device assignment. |partitions| > 1: the SPMD partitioner
-// divides the program by its sharding annotations. |flags| and |overrides| are both "name=value;…" or NULL; the latter
-// wins. Flags with a "?" that are in |unknown| are left out.
-tt_status_t tt_compile_options_write(int device_id, int partitions, const char* flags, const char* overrides,
+// The devices that a program runs on. |partitions| > 1: the SPMD partitioner divides it by its sharding annotations;
+// |replicas| run the same program, each with its own replica_id. |devices| are global ids, replica by replica; NULL:
+// the compiler's choice.
+typedef struct tt_spread_t {
+  int replicas, partitions;
+  const int* devices;
+} tt_spread_t;
+// A serialised CompileOptionsProto. |flags| and |overrides| are both "name=value;…" or NULL; the latter wins. Flags with
+// a "?" that are in |unknown| are left out.
+tt_status_t tt_compile_options_write(const tt_spread_t* spread, const char* flags, const char* overrides,
                                      const tt_unknown_flags_t* unknown, tt_strbuf_t* out);
 tt_status_t tt_executable_stats(const tt_plugin_t* plugin, PJRT_Executable* executable, tt_exe_stats_t* out_stats);
 tt_status_t tt_executable_serialize(const tt_plugin_t* plugin, PJRT_Executable* executable, void** out_bytes,

@@ -193,31 +193,36 @@ static tt_status_t write_overrides(const char* overrides, const tt_unknown_flags
   return status;
 }
 
-static void write_device_assignment(int device_id, tt_strbuf_t* build) {
-  tt_strbuf_t assignment, devices, ids;
+// One list of devices a partition, with the device of each replica.
+static void write_device_assignment(const tt_spread_t* spread, tt_strbuf_t* build) {
+  tt_strbuf_t assignment;
   tt_strbuf_init(&assignment);
-  tt_strbuf_init(&devices);
-  tt_strbuf_init(&ids);
-  tt_pb_varint(&ids, (uint64_t)device_id);
-  tt_pb_message(&devices, ASSIGNMENT_DEVICE_IDS, &ids);
-  tt_pb_int(&assignment, ASSIGNMENT_REPLICAS, 1);
-  tt_pb_int(&assignment, ASSIGNMENT_COMPUTATIONS, 1);
-  tt_pb_message(&assignment, ASSIGNMENT_DEVICES, &devices);
+  tt_pb_int(&assignment, ASSIGNMENT_REPLICAS, (uint64_t)spread->replicas);
+  tt_pb_int(&assignment, ASSIGNMENT_COMPUTATIONS, (uint64_t)spread->partitions);
+  for (int p = 0; p < spread->partitions; p++) {
+    tt_strbuf_t devices, ids;
+    tt_strbuf_init(&devices);
+    tt_strbuf_init(&ids);
+    for (int r = 0; r < spread->replicas; r++)
+      tt_pb_varint(&ids, (uint64_t)spread->devices[r * spread->partitions + p]);
+    tt_pb_message(&devices, ASSIGNMENT_DEVICE_IDS, &ids);
+    tt_pb_message(&assignment, ASSIGNMENT_DEVICES, &devices);
+    tt_strbuf_deinit(&ids);
+    tt_strbuf_deinit(&devices);
+  }
   tt_pb_message(build, BUILD_DEVICE_ASSIGNMENT, &assignment);
-  tt_strbuf_deinit(&ids);
-  tt_strbuf_deinit(&devices);
   tt_strbuf_deinit(&assignment);
 }
 
-tt_status_t tt_compile_options_write(int device_id, int partitions, const char* flags, const char* overrides,
+tt_status_t tt_compile_options_write(const tt_spread_t* spread, const char* flags, const char* overrides,
                                      const tt_unknown_flags_t* unknown, tt_strbuf_t* out) {
   tt_strbuf_t build;
   tt_strbuf_init(&build);
   // XLA stops the process on zero replicas or partitions, so these two are never left out.
-  tt_pb_int(&build, BUILD_NUM_REPLICAS, 1);
-  tt_pb_int(&build, BUILD_NUM_PARTITIONS, (uint64_t)partitions);
-  if (partitions > 1) tt_pb_int(&build, BUILD_USE_SPMD, 1);
-  if (device_id >= 0) write_device_assignment(device_id, &build);
+  tt_pb_int(&build, BUILD_NUM_REPLICAS, (uint64_t)spread->replicas);
+  tt_pb_int(&build, BUILD_NUM_PARTITIONS, (uint64_t)spread->partitions);
+  if (spread->partitions > 1) tt_pb_int(&build, BUILD_USE_SPMD, 1);
+  if (spread->devices) write_device_assignment(spread, &build);
   tt_pb_message(out, COMPILE_BUILD_OPTIONS, &build);
   tt_strbuf_deinit(&build);
   TT_TRY(write_overrides(flags, unknown, out));

@@ -89,7 +89,8 @@ void tt_pevent_free(tt_client_t* client, tt_pevent_t* event);
 
 // ---------------------------------------------------------------- executables
 typedef struct tt_compile_options_t {
-  int device;  // addressable device the executable runs on
+  int device;    // addressable device the executable runs on
+  int replicas;  // > 1: on so many, from |device| on, each with its own replica_id
   // "xla_flag=value;…" into CompileOptionsProto.env_option_overrides, or NULL; added to tt_client_flags. A flag
   // written "?xla_flag=value" is left out on compilers that do not know it (learned from their refusal, once per
   // plugin).
@@ -111,6 +112,10 @@ int64_t tt_exe_temp_bytes(const tt_exe_t* exe);  // memory it needs while it run
 // |out_done| may be NULL; else it receives the event of the whole execution.
 TT_MUST_USE tt_status_t tt_exe_run(tt_exe_t* exe, int n_args, tt_pbuf_t* const* args, int n_keep, const int64_t* keep,
                                    tt_pbuf_t** out_buffers, tt_pevent_t** out_done);
+// The same for a program compiled with |replicas|: arguments and results of each, args[replica][argument]. The program's
+// donations hold. Nothing waits: the results become ready together.
+TT_MUST_USE tt_status_t tt_exe_run_all(tt_exe_t* exe, int replicas, int n_args, tt_pbuf_t* const* const* args,
+                                       tt_pbuf_t** const* out_buffers);
 // Estimates of the compiler; fields it does not know are -1.
 typedef struct tt_exe_stats_t {
   int64_t code_bytes, argument_bytes, output_bytes, alias_bytes, temp_bytes, peak_bytes;
@@ -128,9 +133,10 @@ const char* tt_topology_device_kind(const tt_topology_t* topology);
 const char* tt_topology_platform_version(const tt_topology_t* topology);  // "" when it does not say; borrowed
 
 typedef struct tt_compiled_t tt_compiled_t;  // a program for a topology; owned; keeps its plugin
-// |partitions| chips share the program, divided by its sharding annotations; 1: the topology's first chip.
+// |partitions| devices share the program, divided by its sharding annotations; |replicas| of that run it, in the
+// topology's order of devices. 1 and 1: the compiler's choice of a device.
 TT_MUST_USE tt_status_t tt_topology_compile_program(tt_topology_t* topology, const char* text, size_t text_len,
-                                                    const char* overrides, int partitions,
+                                                    const char* overrides, int replicas, int partitions,
                                                     tt_compiled_t** out_compiled);
 void tt_compiled_free(tt_compiled_t* compiled);  // accepts NULL
 TT_MUST_USE tt_status_t tt_compiled_stats(const tt_compiled_t* compiled, tt_exe_stats_t* out_stats);

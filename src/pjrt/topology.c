@@ -76,12 +76,33 @@ const char* tt_topology_device_kind(const tt_topology_t* topology) { return topo
 const char* tt_topology_platform_version(const tt_topology_t* topology) { return topology->version; }
 
 // ---------------------------------------------------------------- compiling
+// The ids of the first |n| devices in the topology's order; tt_free them.
+static tt_status_t device_ids(const tt_topology_t* topology, int n, int** out_ids) {
+  PJRT_TopologyDescription_GetDeviceDescriptions_Args all =
+      TT_PJRT_ARGS(PJRT_TopologyDescription_GetDeviceDescriptions, .topology = topology->topology);
+  TT_TRY(TT_PJRT_CALL(topology->plugin, PJRT_TopologyDescription_GetDeviceDescriptions, &all));
+  if ((size_t)n > all.num_descriptions)
+    return tt_error(TT_INVALID_ARGUMENT, "%d devices of a topology that has %zu", n, all.num_descriptions);
+  int* ids = tt_malloc((size_t)n * sizeof *ids);
+  if (!ids) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  tt_status_t status = NULL;
+  for (int i = 0; i < n && !status; i++) {
+    PJRT_DeviceDescription_Id_Args id =
+        TT_PJRT_ARGS(PJRT_DeviceDescription_Id, .device_description = all.descriptions[i]);
+    status = TT_PJRT_CALL(topology->plugin, PJRT_DeviceDescription_Id, &id);
+    ids[i] = id.id;
+  }
+  if (status) tt_free(ids);
+  else *out_ids = ids;
+  return status;
+}
+
 static tt_status_t compile_once(tt_topology_t* topology, const PJRT_Program* program, const char* overrides,
-                                int partitions, PJRT_Executable** out_executable) {
+                                const tt_spread_t* spread, PJRT_Executable** out_executable) {
   tt_strbuf_t proto;
   tt_strbuf_init(&proto);
   tt_status_t status =
-      tt_compile_options_write(-1, partitions, NULL, overrides, &topology->plugin->unknown_flags, &proto);
+      tt_compile_options_write(spread, NULL, overrides, &topology->plugin->unknown_flags, &proto);
   if (!status) {
     PJRT_Compile_Args args = TT_PJRT_ARGS(PJRT_Compile, .topology = topology->topology, .program = program,
                                           .compile_options = proto.data, .compile_options_size = proto.len);
@@ -93,21 +114,30 @@ static tt_status_t compile_once(tt_topology_t* topology, const PJRT_Program* pro
 }
 
 tt_status_t tt_topology_compile_program(tt_topology_t* topology, const char* text, size_t text_len,
-                                        const char* overrides, int partitions, tt_compiled_t** out_compiled) {
+                                        const char* overrides, int replicas, int partitions,
+                                        tt_compiled_t** out_compiled) {
   *out_compiled = NULL;
   int devices = 1;  // any topology has one: a plugin that cannot count is asked only for more
-  if (partitions > 1) TT_TRY(tt_topology_devices(topology, &devices));
-  if (partitions < 1 || partitions > devices)
-    return tt_error(TT_INVALID_ARGUMENT, "%d partitions on a topology of %d devices", partitions, devices);
+  if (partitions > 1 || replicas > 1) TT_TRY(tt_topology_devices(topology, &devices));
+  if (partitions < 1 || replicas < 1 || (int64_t)partitions * replicas > devices)
+    return tt_error(TT_INVALID_ARGUMENT, "%d replicas of %d partitions on a topology of %d devices", replicas,
+                    partitions, devices);
+  int* ids = NULL;
+  if (partitions > 1 || replicas > 1) TT_TRY(device_ids(topology, replicas * partitions, &ids));
+  tt_spread_t spread = {replicas, partitions, ids};
   tt_compiled_t* compiled = tt_calloc(1, sizeof *compiled);
-  if (!compiled) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  if (!compiled) {
+    tt_free(ids);
+    return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  }
   PJRT_Program program = tt_mlir_program(text, text_len);
-  tt_status_t status = compile_once(topology, &program, overrides, partitions, &compiled->executable);
+  tt_status_t status = compile_once(topology, &program, overrides, &spread, &compiled->executable);
   for (int i = 0; status && i < TT_MAX_UNKNOWN_FLAGS; i++) {
     if (!tt_unknown_flags_learn(&topology->plugin->unknown_flags, status, overrides)) break;
     tt_status_free(status);
-    status = compile_once(topology, &program, overrides, partitions, &compiled->executable);
+    status = compile_once(topology, &program, overrides, &spread, &compiled->executable);
   }
+  tt_free(ids);
   if (status) {
     tt_free(compiled);
     return status;
@@ -131,7 +161,7 @@ tt_status_t tt_topology_compile(tt_topology_t* topology, const char* text, size_
   if (out_bytes) *out_bytes = NULL;
   if (out_len) *out_len = 0;
   tt_compiled_t* compiled;
-  TT_TRY(tt_topology_compile_program(topology, text, text_len, overrides, 1, &compiled));
+  TT_TRY(tt_topology_compile_program(topology, text, text_len, overrides, 1, 1, &compiled));
   tt_status_t status = out_stats ? tt_compiled_stats(compiled, out_stats) : NULL;
   if (!status && out_bytes && out_len) status = tt_compiled_serialize(compiled, out_bytes, out_len);
   tt_compiled_free(compiled);

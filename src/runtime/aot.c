@@ -38,9 +38,10 @@ int tt_aot_devices(const tt_aot_t* aot) { return aot->devices; }
 const char* tt_aot_device_kind(const tt_aot_t* aot) { return tt_topology_device_kind(aot->topology); }
 const char* tt_aot_platform_version(const tt_aot_t* aot) { return tt_topology_platform_version(aot->topology); }
 
-tt_status_t tt_aot_compile(tt_aot_t* aot, const char* text, size_t len, const char* flags, int partitions,
-                           tt_aot_program_t** out_program) {
-  return tt_topology_compile_program(aot->topology, text, len, flags, partitions, (tt_compiled_t**)out_program);
+tt_status_t tt_aot_compile(tt_aot_t* aot, const char* text, size_t len, const char* flags, int replicas,
+                           int partitions, tt_aot_program_t** out_program) {
+  return tt_topology_compile_program(aot->topology, text, len, flags, replicas, partitions,
+                                     (tt_compiled_t**)out_program);
 }
 
 void tt_aot_program_free(tt_aot_program_t* program) { tt_compiled_free(body(program)); }

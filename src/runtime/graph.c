@@ -70,6 +70,11 @@ void tt_graph_destroy(tt_graph_t* g) {
   tt_free(g);
 }
 
+tt_status_t tt_graph_group(tt_graph_t* g, const char* name, int64_t n, int64_t size, const int64_t* ids) {
+  if (n < 1 || size < 1) return tt_error(TT_INVALID_ARGUMENT, "%lld groups of %lld replicas", (long long)n, (long long)size);
+  return tt_emit_group(g->e, name, n, size, ids) ? NULL : tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+}
+
 void tt_graph_where(tt_graph_t* g, const char* name, const char* file, int line) {
   hlo_set_where(g->b, name, file, line);
 }

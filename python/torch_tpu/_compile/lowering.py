@@ -19,7 +19,7 @@ SIZES = (aten.sym_size.int, aten.sym_stride.int, aten.sym_numel.default)
 
 
 def row_name(op):
-    name = op._schema.name.split("::", 1)[1]
+    name = op._schema.name.removeprefix("aten::")
     name = name if op._overloadname == "default" else f"{name}.{op._overloadname}"
     return ALIASES.get(name, name)
 
@@ -206,7 +206,7 @@ class Lowering:
         if target is aten._local_scalar_dense.default:
             raise DependsOnData("a tensor's value becomes a number of the host")
         name = row_name(target)
-        if target.namespace != "aten" or not _C.has_row(name):
+        if not _C.has_row(name):
             if target in SIZES:
                 return concrete(node.meta["val"], self.bindings)
             raise CannotLower(f"{target} is not in the op table")

@@ -21,13 +21,17 @@ __all__ = ["CHIPS", "Chip", "CompileRefused", "Compiler", "CompilerDied", "Compi
 POINTS = 400  # of the picture of memory over program order
 
 
-def compile(model_or_fn, args=(), kwargs=None, *, topology="v5e:2x2", train=False, loss=None, optimizer="adamw", flags="",
+def compile(model_or_fn, args=(), kwargs=None, *, topology="v5e:2x2", mesh=None, train=False, loss=None, optimizer="adamw", flags="",
             timeout=1800.0, name=None) -> Report:
     """Compiles a module or function for TPUs that need not be there, and reports on it.
 
     model_or_fn  an unmodified ``nn.Module`` or a function of tensors; weights may be real, on ``meta``, or fake
     args, kwargs what it is called with; only shapes and dtypes of tensors are used
     topology     ``"v5e:2x2"``, a chip's name, which means one host of it, or a list of them, reported side by side
+    mesh         names and sizes of a mesh's dims, ``{"dp": 64, "tp": 8}``: the program is shared out over so many devices.
+                 |model_or_fn| is then called with a ``DeviceMesh`` of those, on the ``meta`` device, makes the model, shares
+                 it out (``parallelize_module``, ``fully_shard``, DTensor) and gives ``(model, args)``, ``(model, args,
+                 kwargs)`` or a dict of them and ``loss``; ``args`` are one rank's. What is reported is one device's part.
     train        one whole train step (forward, backward, update) instead of inference
     loss         ``loss(output, *args)`` -> one number; not needed where the output is one, or has ``.loss``
     optimizer    of the step: "adamw", "sgd" or None (gradients are the results)
@@ -41,17 +45,28 @@ def compile(model_or_fn, args=(), kwargs=None, *, topology="v5e:2x2", train=Fals
     from .trace import trace
 
     names = [full_name(t) for t in ([topology] if isinstance(topology, str) else topology)]
+    if mesh is not None:
+        from .sharded import Mesh
+
+        mesh = Mesh(mesh)
     title = name or getattr(model_or_fn, "__name__", type(model_or_fn).__name__)
-    program = {"name": title, "train": bool(train), "optimizer": optimizer if train else None, "torch": torch.__version__}
+    program = {"name": title, "train": bool(train), "optimizer": optimizer if train else None, "torch": torch.__version__,
+               "mesh": dict(zip(mesh.names, mesh.sizes)) if mesh else None}
     with Compiler(timeout) as compiler:
         try:
-            traced = trace(model_or_fn, args, kwargs, train=train, loss=loss, optimizer=optimizer)
-            text = lower.stablehlo(traced)
+            if mesh:
+                from .sharded import trace_sharded
+
+                traced, groups, _ = trace_sharded(model_or_fn, mesh, train=train, loss=loss, optimizer=optimizer)
+                text = lower.stablehlo(traced, groups)
+            else:
+                traced = trace(model_or_fn, args, kwargs, train=train, loss=loss, optimizer=optimizer)
+                text = lower.stablehlo(traced)
         except TraceError as e:
             program.update(error=str(e).split("\n  at ")[0], where=e.where or None)
             return Report({"program": program, "targets": []})
         program.update(_facts(traced, text))
-        targets = [_target(compiler, t, text, flags, program) for t in names]
+        targets = [_target(compiler, t, text, flags, program, mesh.world if mesh else 1) for t in names]
     return Report({"program": program, "targets": targets})
 
 
@@ -70,7 +85,7 @@ def _facts(traced, text) -> dict:
     }
 
 
-def _target(compiler, topology, text, flags, program) -> dict:
+def _target(compiler, topology, text, flags, program, replicas=1) -> dict:
     try:
         about = compiler.topology(topology)
     except CompileRefused as e:
@@ -78,12 +93,14 @@ def _target(compiler, topology, text, flags, program) -> dict:
     device = device_of(topology, about["devices"])
     out = {
         "topology": topology, "chip": device.chip.name, "kind": about["kind"], "devices": about["devices"],
-        "devices_per_chip": device.per_chip, "compiler": about["version"].split("\n")[0], "compiles": False, "error": None, "where": None,
+        "devices_per_chip": device.per_chip, "used": replicas, "compiler": about["version"].split("\n")[0], "compiles": False, "error": None, "where": None,
         "hbm": {"device": device.hbm_bytes}, "flops": None, "bytes": None, "intensity": None, "seconds": None, "roofline": None,
         "collectives": [], "untrusted": [], "peak": [], "memory_line": [], "source": device.chip.source,
     }
     try:
-        answer = compiler.compile(text, topology, flags=flags)
+        if replicas > about["devices"]:
+            raise CompileRefused(f"the mesh has {replicas} ranks, {topology} has {about['devices']} devices", "INVALID_ARGUMENT")
+        answer = compiler.compile(text, topology, flags=flags, replicas=replicas)
     except CompileRefused as e:
         from .hlo import find_line
 

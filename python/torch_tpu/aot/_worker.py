@@ -4,7 +4,7 @@ Run as a script, not as a module: it needs neither PyTorch nor the rest of the p
 in a moment. libtpu may print, wait or die here; its parent notices.
 
     argv: LIBTORCHTPU LIBTPU
-    job:    {"topology", "text": file, "partitions", "flags", "optimized": file or null, "executable": file or null}
+    job:    {"topology", "text": file, "replicas", "partitions", "flags", "optimized": file or null, "executable": file or null}
     answer: {"devices", "kind", "version", "memory": {...}, "costs": {...}, "format", "seconds"} or
             {"error": words, "code": name}
 """
@@ -32,7 +32,7 @@ def bind(path):
         ("tt_aot_devices", C.c_int, [P]),
         ("tt_aot_device_kind", C.c_char_p, [P]),
         ("tt_aot_platform_version", C.c_char_p, [P]),
-        ("tt_aot_compile", P, [P, C.c_char_p, C.c_size_t, C.c_char_p, C.c_int, C.POINTER(P)]),
+        ("tt_aot_compile", P, [P, C.c_char_p, C.c_size_t, C.c_char_p, C.c_int, C.c_int, C.POINTER(P)]),
         ("tt_aot_program_free", None, [P]),
         ("tt_aot_memory", P, [P, C.POINTER(C.c_int64 * len(MEMORY))]),
         ("tt_aot_costs", P, [P, EACH, P]),
@@ -88,7 +88,7 @@ class Compiler:
         program, start = P(), time.monotonic()
         flags = (job.get("flags") or "").encode() or None
         try:
-            self.ok(lib.tt_aot_compile(aot, text, len(text), flags, job.get("partitions", 1), C.byref(program)))
+            self.ok(lib.tt_aot_compile(aot, text, len(text), flags, job.get("replicas", 1), job.get("partitions", 1), C.byref(program)))
             out["seconds"] = time.monotonic() - start
             sizes = (C.c_int64 * len(MEMORY))()
             self.ok(lib.tt_aot_memory(program, C.byref(sizes)))

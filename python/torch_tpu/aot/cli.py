@@ -20,6 +20,7 @@ def add_arguments(verbs) -> None:
                          formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("target", help="package.module:NAME or script.py:NAME")
     p.add_argument("--topology", default="v5e:2x2", help="one or more, separated by commas: v5e:2x2, tpu7x:2x2x1, or a chip's name")
+    p.add_argument("--mesh", help="share the program out: names and sizes of a mesh's dims, dp=64,tp=8; make is called with the DeviceMesh")
     p.add_argument("--train", action="store_true", help="a whole train step instead of inference")
     p.add_argument("--optimizer", default="adamw", choices=["adamw", "sgd", "none"])
     p.add_argument("--json", metavar="FILE", help="write the report as JSON ('-': to stdout instead of text)")
@@ -57,32 +58,40 @@ def _load(target: str):
     raise Usage(f"{module} has no {' or '.join(names)}")
 
 
-def _program(target: str, real: bool) -> dict:
+def _mesh(text):
+    try:
+        return {k: int(v) for k, v in (item.split("=") for item in text.split(","))}
+    except ValueError:
+        raise Usage(f"--mesh {text}: dp=64,tp=8 is expected") from None
+
+
+def _program(target: str, real: bool, mesh) -> dict:
     import torch
 
+    from .sharded import made
+
     found, name = _load(target)
+    if mesh:
+        if not callable(found):
+            raise Usage(f"with --mesh, {name} is called with a DeviceMesh; it is {type(found).__name__}")
+        return {"model": found, "args": (), "mesh": mesh}
     if callable(found) and not isinstance(found, torch.nn.Module):
         with contextlib.nullcontext() if real else torch.device("meta"):
             found = found()
     if isinstance(found, torch.nn.Module):
         raise Usage(f"{name} gives a model but not what it is called with: give (model, args)")
-    if isinstance(found, dict) and "model" in found:
-        program = {k: found.get(k) for k in ("model", "args", "kwargs", "loss")}
-    elif isinstance(found, (tuple, list)) and 2 <= len(found) <= 3:
-        program = dict(zip(("model", "args", "kwargs"), found))
-    else:
-        raise Usage(f"{name} gives {type(found).__name__}; (model, args), (model, args, kwargs) or a dict is expected")
-    args = program.get("args")
-    program["args"] = tuple(args) if isinstance(args, (tuple, list)) else () if args is None else (args,)
-    return program
+    try:
+        return made(found)
+    except TypeError as e:
+        raise Usage(f"{name}: {e}") from None
 
 
 def run(options) -> int:
     from . import CompilerDied, CompilerMissing, compile
 
     try:
-        p = _program(options.target, options.real)
-        report = compile(p["model"], p["args"], p.get("kwargs"), topology=options.topology.split(","), train=options.train,
+        p = _program(options.target, options.real, _mesh(options.mesh) if options.mesh else None)
+        report = compile(p["model"], p["args"], p.get("kwargs"), topology=options.topology.split(","), mesh=p.get("mesh"), train=options.train,
                          loss=p.get("loss"), optimizer=None if options.optimizer == "none" else options.optimizer,
                          flags=options.flags, timeout=options.timeout)
     except (Usage, CompilerMissing, CompilerDied, ValueError) as e:

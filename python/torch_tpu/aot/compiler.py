@@ -129,13 +129,13 @@ class Compiler:
         return self._ask({"topology": name})
 
     def compile(self, text: str, topology: str, partitions: int = 1, flags: str = "", optimized: bool = True,
-                executable: Optional[str] = None) -> dict:
-        """Compiles StableHLO for |topology|. Gives ``memory`` (bytes by kind), ``costs`` (the compiler's estimates),
+                executable: Optional[str] = None, replicas: int = 1) -> dict:
+        """Compiles StableHLO for |replicas| x |partitions| devices of |topology|. Gives ``memory`` (bytes by kind), ``costs`` (the compiler's estimates),
         ``seconds`` it took, ``devices``, ``kind``, ``version``, and ``hlo``, the optimised program's protobuf."""
         path, program = os.path.join(self.folder, "text"), os.path.join(self.folder, "optimized")
         with open(path, "w") as f:
             f.write(text)
-        answer = self._ask({"topology": topology, "text": path, "partitions": partitions, "flags": flags,
+        answer = self._ask({"topology": topology, "text": path, "partitions": partitions, "replicas": replicas, "flags": flags,
                             "optimized": program if optimized else None, "executable": executable})
         if optimized:
             with open(program, "rb") as f:

@@ -75,7 +75,7 @@ def _bars(items, unit):
 
 
 def _target(t):
-    h, out = t["hbm"], [f"<h2>{escape(t['topology'])} <small>{escape(t['kind'] or t['chip'])}, {t['devices']} devices, "
+    h, out = t["hbm"], [f"<h2>{escape(t['topology'])} <small>{escape(t['kind'] or t['chip'])}, {t.get('used', 1)} of {t['devices']} devices, "
                         f"{size(t['hbm']['device'])} of HBM each</small></h2>"]
     out.append(_hbm(h))
     if not t["compiles"]:
@@ -119,6 +119,8 @@ def page(data: dict) -> str:
     p = data["program"]
     what = "one train step" if p["train"] else "inference"
     out = [f"<h1>{escape(p['name'])}: {what}</h1>", f"<p>{escape(Report(data).verdict())}</p>"]
+    if p.get("mesh"):
+        out.append("<p>Shared out over " + escape(" x ".join(f"{k}={v}" for k, v in p["mesh"].items())) + "; figures are one device's</p>")
     if p.get("where"):
         out.append(f"<p>at {_code(p['where'])}</p>")
     if p.get("inputs"):

@@ -67,10 +67,16 @@ class Value(NamedTuple):
     last: int
 
 
+# Checks on values: they give nothing, and what is only compiled never fails them.
+_NOTHING = (torch.ops.aten._assert_async.msg, torch.ops.aten._assert_async.default)
+
+
 class _AotLowering(Lowering):
-    def __init__(self, traced: Traced):
-        super().__init__(traced.graph, {}, 0, Options(), graph=_C.Graph(0, "tpu"))
+    def __init__(self, traced: Traced, groups=None, platform="tpu"):
+        super().__init__(traced.graph, {}, 0, Options(), graph=_C.Graph(0, platform))
         self.updates = traced.updates
+        for name, ranks in (groups or {}).items():
+            self.graph.group(name, ranks)
 
     def attribute(self, gm, name):
         value = gm
@@ -84,6 +90,8 @@ class _AotLowering(Lowering):
         return error  # it has its line
 
     def call(self, node, env):
+        if node.target in _NOTHING:
+            return None
         line = line_of(node)
         name = title(node)
         self.graph.where(name, line.file if line else None, line.line if line else 0)
@@ -107,9 +115,15 @@ class _AotLowering(Lowering):
         return donate
 
 
-def stablehlo(traced: Traced) -> str:
-    """The program's text. Raises TraceError with the user's line for an operator that cannot be compiled."""
-    return _AotLowering(traced).run().graph.text()
+def stablehlo(traced: Traced, groups=None, platform="tpu") -> str:
+    """The program's text; |groups|: ids of replicas by the name of a process group. Raises TraceError with the user's line for
+    an operator that cannot be compiled."""
+    return lowered(traced, groups, platform).graph.text()
+
+
+def lowered(traced: Traced, groups=None, platform="tpu") -> Lowering:
+    """The same with what its inputs and results are."""
+    return _AotLowering(traced, groups, platform).run()
 
 
 def _is_view(node) -> bool:

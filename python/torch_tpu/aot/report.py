@@ -106,6 +106,8 @@ class Report:
     def text(self) -> str:
         p = self.data["program"]
         lines = [p["name"] + (": one train step" if p["train"] else ": inference")]
+        if p.get("mesh"):
+            lines.append("  shared out over " + " x ".join(f"{k}={v}" for k, v in p["mesh"].items()) + "; figures are one device's")
         if p.get("parameters"):
             lines.append(f"  parameters {count(p['parameters'])}, operators {p.get('operators', '?')}")
         if p.get("inputs"):
@@ -128,7 +130,7 @@ class Report:
 
 def _target_lines(t: dict) -> list:
     h = t["hbm"]
-    lines = [f"{t['topology']}  ({t['kind'] or t['chip']}; a program runs on 1 of {t['devices']} devices, {size(h['device'])} of HBM each)"]
+    lines = [f"{t['topology']}  ({t['kind'] or t['chip']}; a program runs on {t.get('used', 1)} of {t['devices']} devices, {size(h['device'])} of HBM each)"]
     if not t["compiles"]:
         if h.get("needed"):
             ways = t.get("ways")

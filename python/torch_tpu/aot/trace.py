@@ -63,7 +63,7 @@ class _Lines(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         frame = sys._getframe(1)
         while frame is not None and not _is_users(frame.f_code.co_filename):
-            frame = None if frame.f_code is _Program.__call__.__code__ else frame.f_back
+            frame = None if frame.f_code is Program.__call__.__code__ else frame.f_back
         if frame is None:
             return func(*args, **(kwargs or {}))
         file, line = frame.f_code.co_filename, frame.f_lineno
@@ -144,7 +144,7 @@ _OPTIMIZERS = {
 
 
 # ---------------------------------------------------------------- the program
-class _Program:
+class Program:
     """The flat function that is traced, and what its inputs and outputs are."""
 
     def __init__(self, target, args, kwargs, train, loss, optimizer):
@@ -163,9 +163,12 @@ class _Program:
         self.leaves = []  # the number of an input, or the leaf itself
         for leaf in leaves:
             if isinstance(leaf, torch.Tensor):
-                self.leaves.append(("input", self.add("argument", f"arg{len(self.leaves)}", leaf)))
+                self.leaves.append(("input", self.argument(f"arg{len(self.leaves)}", leaf)))
             else:
                 self.leaves.append(("leaf", leaf))
+
+    def argument(self, name, tensor):
+        return self.add("argument", name, tensor)
 
     def add(self, kind, name, tensor):
         self.inputs.append(Input(kind, name))
@@ -179,6 +182,9 @@ class _Program:
             self.parameters += p.numel()
         for name, b in self.module.named_buffers():
             self.buffers[name] = self.add("buffer", name, b)
+        self.optimizer_inputs()
+
+    def optimizer_inputs(self):
         for name, i in self.params.items() if self.update else ():
             if self.values[i].requires_grad:
                 slots = self.fresh_state(self.values[i], self.mode)
@@ -188,18 +194,28 @@ class _Program:
 
     def __call__(self, *values):
         """The inputs' values -> outputs; ``self.updates`` tells which of them replace inputs."""
-        self.updates = {}
-        leaves = [values[x] if kind == "input" else x for kind, x in self.leaves]
+        self.updates, self.gradients = {}, []  # gradients: names of parameters, in the order of the results after the loss
+        leaves = [self.given(x, values[x]) if kind == "input" else x for kind, x in self.leaves]
         args, kwargs = pytree.tree_unflatten(leaves, self.spec)
         if self.module is None:
             with torch.no_grad():
                 return self.tensors(self.target(*args, **kwargs))
-        named = {n: values[i] for n, i in (*self.params.items(), *self.buffers.items())}
         if not self.train:
             with torch.no_grad():
-                return self.tensors(torch.func.functional_call(self.module, named, args, kwargs))
-        out = _loss_of(torch.func.functional_call(self.module, named, args, kwargs), self.loss, args)
+                return self.tensors(self.forward(values, args, kwargs))
+        out = self.loss_value(_loss_of(self.forward(values, args, kwargs), self.loss, args))
         return self.train_step(values, out)
+
+    def loss_value(self, loss):
+        return loss
+
+    def given(self, number, value):
+        """Input |number| as the user's program sees it."""
+        return value
+
+    def forward(self, values, args, kwargs):
+        named = {n: values[i] for n, i in (*self.params.items(), *self.buffers.items())}
+        return torch.func.functional_call(self.module, named, args, kwargs)
 
     def train_step(self, values, loss):
         trained = {n: values[i] for n, i in self.params.items() if values[i].requires_grad}
@@ -213,6 +229,7 @@ class _Program:
                 if g is None:
                     continue
                 if self.update is None:
+                    self.gradients.append(name)
                     outputs.append(g)
                     continue
                 state = {k: values[i] for k, i in self.state[name].items()}
@@ -255,7 +272,7 @@ def _tensors_inside(value):
     return out
 
 
-def _functional(program: _Program):
+def _functional(program: Program):
     """|program| without mutations: inputs that it writes to appear as further outputs, as AOTAutograd does it."""
 
     def run(*values):
@@ -282,9 +299,13 @@ def trace(target, args=(), kwargs=None, train=False, loss=None, optimizer="adamw
     read from them). Inference runs without gradients; with ``train`` the program is one whole step: forward, backward
     and the update of |optimizer| ("adamw" with its moments in the parameter's dtype, "sgd", or None for gradients only).
     Raises TraceError with the user's line."""
+    return traced(Program(target, tuple(args), dict(kwargs or {}), train, loss, optimizer))
+
+
+def traced(program: Program) -> Traced:
+    """|program|'s graph. Raises TraceError."""
     from .._compile import _decompositions
 
-    program = _Program(target, tuple(args), dict(kwargs or {}), train, loss, optimizer)
     try:
         with warnings.catch_warnings(), program.mode, enable_python_dispatcher(), fx_traceback.preserve_node_meta():
             warnings.simplefilter("ignore")

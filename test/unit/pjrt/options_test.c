@@ -13,7 +13,8 @@
 static void expect_options(int device, const char* flags, const char* overrides, const char* bytes, size_t len) {
   tt_strbuf_t out;
   tt_strbuf_init(&out);
-  assert_null(tt_compile_options_write(device, 1, flags, overrides, NULL, &out));
+  tt_spread_t spread = {1, 1, device >= 0 ? &device : NULL};
+  assert_null(tt_compile_options_write(&spread, flags, overrides, NULL, &out));
   assert_int_equal(out.len, len);
   assert_memory_equal(out.data, bytes, len);
   tt_strbuf_deinit(&out);
