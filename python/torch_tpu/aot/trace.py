@@ -310,7 +310,7 @@ def traced(program: Program) -> Traced:
         with warnings.catch_warnings(), program.mode, enable_python_dispatcher(), fx_traceback.preserve_node_meta():
             warnings.simplefilter("ignore")
             with torch.autograd.detect_anomaly(check_nan=False), _Lines():
-                graph = make_fx(_functional(program), decomposition_table=_decompositions(),
+                graph = make_fx(_functional(program), decomposition_table=_decompositions(symbolic=False),
                                 _allow_non_fake_inputs=True)(*program.values)
     except (TraceError, ValueError) as e:
         if isinstance(e, TraceError):
