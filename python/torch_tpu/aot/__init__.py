@@ -74,15 +74,23 @@ def _facts(traced, text) -> dict:
     from . import lower
 
     values = lower.values(traced)
+    by_line = lower.flops_by_line(traced)
     largest = sorted(values, key=lambda v: -v.bytes)[:20]
     return {
         "parameters": traced.parameters,
         "operators": sum(n.op == "call_function" for n in traced.graph.graph.nodes),
         "inputs": lower.input_bytes(traced),
         "largest": [{"name": v.name, "shape": v.shape, "bytes": v.bytes, "line": str(v.line) if v.line else None} for v in largest],
-        "flops_by_line": lower.flops_by_line(traced),
-        "f32_products": any(dot in line and "xf32>" in line.partition(" : (")[2] for line in text.split("\n") for dot in ("dot_general", "convolution")),
+        "flops_by_line": by_line,
+        "product_flops": sum(v["flops"] for v in by_line),
+        "f32_products": f32_products(text),
     }
+
+
+def f32_products(text: str) -> bool:
+    """Whether a product or convolution of the program takes f32 operands; what it sums in does not matter."""
+    signatures = (line.partition(" : (")[2] for line in text.split("\n") if '"stablehlo.dot_general"' in line or '"stablehlo.convolution"' in line)
+    return any("f32>" in signature.partition(") -> ")[0] for signature in signatures)
 
 
 def _target(compiler, topology, text, flags, program, replicas=1) -> dict:
@@ -95,7 +103,7 @@ def _target(compiler, topology, text, flags, program, replicas=1) -> dict:
         "topology": topology, "chip": device.chip.name, "kind": about["kind"], "devices": about["devices"],
         "devices_per_chip": device.per_chip, "used": replicas, "compiler": about["version"].split("\n")[0], "compiles": False, "error": None, "where": None,
         "hbm": {"device": device.hbm_bytes}, "flops": None, "bytes": None, "intensity": None, "seconds": None, "roofline": None,
-        "collectives": [], "untrusted": [], "peak": [], "memory_line": [], "source": device.chip.source,
+        "collectives": [], "untrusted": [], "peak": [], "memory_line": [], "top": [], "source": device.chip.source,
     }
     try:
         if replicas > about["devices"]:
@@ -143,6 +151,9 @@ def _fill(out, answer, device, program):
     out["untrusted"] = module.untrusted()
     if program["f32_products"]:
         out["untrusted"].append("f32 products take several bf16 passes: the peak and the roofline here are those of bf16")
+    out["top"] = [{"name": x.op or x.opcode, "bytes": moved, "line": _place(x)} for x, moved in module.moved()[:20]]
+    if module.collectives():
+        out["untrusted"].append("how long collectives take depends on the network between chips: XLA's seconds are of a device's own work")
     groups = {}
     for c in module.collectives():
         key = (c.opcode.removesuffix("-start"), c.shape.text, _place(c))

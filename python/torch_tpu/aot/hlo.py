@@ -237,6 +237,19 @@ class Module:
         held = [Live(self.by_id[k], v) for k, v in peak]
         return line, sorted(held, key=lambda v: -v.bytes)
 
+    def moved(self) -> list:
+        """(instruction, bytes it reads and writes in the device's main memory), most first; loops count as one step."""
+        out = []
+        for x in self.order:
+            if x.opcode in _NO_BUFFER or x.opcode.endswith("-done"):
+                continue
+            read = sum(self.by_id[o].shape.bytes for o in x.operands if o in self.by_id)
+            if x.opcode.endswith("-start"):  # where it writes to is part of its type, beside its operands
+                out.append((x, 2 * read))
+            else:
+                out.append((x, read + x.shape.bytes))
+        return sorted(out, key=lambda item: -item[1])
+
     def _in_arguments(self) -> dict:
         """Bytes of each instruction's result that go where an argument was, because it is donated."""
         root, out = self.by_id.get(self.root), {}

@@ -1,7 +1,7 @@
 """A report as one page: no script, no style sheet, no picture from elsewhere."""
 from html import escape
 
-from .report import count, seconds, size
+from .report import _products, count, seconds, size
 
 _STYLE = """
 body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:64rem;padding:0 1rem;color:#1b1f24;background:#fff}
@@ -62,7 +62,7 @@ def _memory_line(points):
             f'<text x="{w}" y="{h + 15}" font-size="13" text-anchor="end">last</text></svg>')
 
 
-def _bars(items, unit):
+def _bars(items, unit, kind="bars"):
     """Horizontal bars of (words, number)."""
     if not items:
         return ""
@@ -71,10 +71,10 @@ def _bars(items, unit):
         y = i * row
         parts.append(f'<rect x="0" y="{y}" width="{max(1, 260 * n / top):.1f}" height="17" fill="#3b6fd4"/>'
                      f'<text x="268" y="{y + 13}" font-size="12">{escape(unit(n))}  {escape(words[:110])}</text>')
-    return f'<svg class="bars" viewBox="0 0 900 {row * len(items)}" width="900" role="img" aria-label="largest items">{"".join(parts)}</svg>'
+    return f'<svg class="{kind}" viewBox="0 0 900 {row * len(items)}" width="900" role="img" aria-label="largest items">{"".join(parts)}</svg>'
 
 
-def _target(t):
+def _target(t, p):
     h, out = t["hbm"], [f"<h2>{escape(t['topology'])} <small>{escape(t['kind'] or t['chip'])}, {t.get('used', 1)} of {t['devices']} devices, "
                         f"{size(t['hbm']['device'])} of HBM each</small></h2>"]
     out.append(_hbm(h))
@@ -84,7 +84,7 @@ def _target(t):
         return "".join(out)
     r = t["roofline"]
     rows = [("HBM", f"{size(h['total'])} ({100 * h['total'] / h['device']:.1f} %), of which {size(h['aliased'])} of results take their arguments' place"),
-            ("work", f"{count(t['flops'], 'FLOP')}, {size(t['bytes'])} moved" + (f", {t['intensity']:.1f} FLOP/byte" if t["intensity"] else "")),
+            ("work", f"{count(t['flops'], 'FLOP')}{_products(t, p)}, {size(t['bytes'])} moved" + (f", {t['intensity']:.1f} FLOP/byte" if t["intensity"] else "")),
             ("XLA's estimate", seconds(t["seconds"]))]
     if r:
         rows.append(("roofline", f"{seconds(r['seconds'])}, {r['bound']} bound; XLA's estimate is at {100 * r['share']:.0f} % of it; "
@@ -100,6 +100,9 @@ def _target(t):
     if t["peak"]:
         out.append("<p>Largest of them where it is fullest</p>" + _table(("bytes", "shape", "made by", "line"), [
             (size(v["bytes"]), _code(v["shape"]), escape(v["op"]), _code(v["line"])) for v in t["peak"][:12]], (0,)))
+    if t.get("top"):
+        out.append("<p>Operations that move the most bytes</p>" + _bars(
+            [(f"{v['name']}  {v['line'] or ''}", v["bytes"]) for v in t["top"][:15] if v["bytes"]], size, "top"))
     return "".join(out)
 
 
@@ -127,7 +130,7 @@ def page(data: dict) -> str:
         out.append(f"<p>{count(p['parameters'])} parameters; " + ", ".join(f"{escape(k)} {size(v)}" for k, v in p["inputs"].items()) + "</p>")
     if data["targets"]:
         out.append(_summary(data["targets"]))
-    out += [_target(t) for t in data["targets"]]
+    out += [_target(t, p) for t in data["targets"]]
     if p.get("flops_by_line"):
         out.append("<h2>Products and convolutions by line</h2>"
                    + _bars([(v["line"], v["flops"]) for v in p["flops_by_line"][:15]], lambda n: count(n, "FLOP")))

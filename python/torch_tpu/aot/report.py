@@ -116,7 +116,7 @@ class Report:
         if self.where:
             lines.append(f"    at {self.where}")
         for t in self.targets:
-            lines += ["", *_target_lines(t)]
+            lines += ["", *_target_lines(t, p)]
         if len(self.targets) > 1:
             lines += ["", *_side_by_side(self.targets)]
         if p.get("largest"):
@@ -128,7 +128,12 @@ class Report:
         return "\n".join(lines)
 
 
-def _target_lines(t: dict) -> list:
+def _products(t, p) -> str:
+    n = p.get("product_flops")
+    return f", of which {count(n, 'FLOP')} in products and convolutions" if n and t["flops"] else ""
+
+
+def _target_lines(t: dict, p: dict) -> list:
     h = t["hbm"]
     lines = [f"{t['topology']}  ({t['kind'] or t['chip']}; a program runs on {t.get('used', 1)} of {t['devices']} devices, {size(h['device'])} of HBM each)"]
     if not t["compiles"]:
@@ -144,7 +149,7 @@ def _target_lines(t: dict) -> list:
     used = h["total"]
     lines.append(f"  HBM        {size(used)} of {size(h['device'])} ({100 * used / h['device']:.1f} %): arguments {size(h['arguments'])}, outputs "
                  f"{size(h['outputs'])} (of which {size(h['aliased'])} in the arguments' place), temporaries {size(h['temporaries'])}, code {size(h['code'])}")
-    lines.append(f"  work       {count(t['flops'], 'FLOP')}, {size(t['bytes'])} moved, {t['intensity']:.1f} FLOP/byte" if t["intensity"] else "  work       ?")
+    lines.append(f"  work       {count(t['flops'], 'FLOP')}{_products(t, p)}, {size(t['bytes'])} moved, {t['intensity']:.1f} FLOP/byte" if t["intensity"] else "  work       ?")
     r = t["roofline"]
     if r:
         lines.append(f"  time       {seconds(t['seconds'])} by XLA's estimate; the roofline says {seconds(r['seconds'])} ({r['bound']} bound), "
