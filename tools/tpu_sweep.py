@@ -125,7 +125,7 @@ def compile_all(options, folder):
     chosen = choose(folder, options.per_row)
     jobs = [(row, name, t) for row, names in sorted(chosen.items()) for name in names for t in options.topology if (name, t) not in results]
     print(f"{len(chosen)} rows, {len(jobs)} compilations left", flush=True)
-    with aot.Compiler(timeout=300) as compiler, open(path, "a") as out:
+    with aot.Compiler(timeout=options.timeout) as compiler, open(path, "a") as out:
         for i, (row, name, topology) in enumerate(jobs):
             if time.monotonic() > options.end:
                 print(f"stopped by --seconds; {len(jobs) - i} left", flush=True)
@@ -180,6 +180,8 @@ def main():
     p.add_argument("--samples", type=int, default=6, help="samples of each entry and dtype (default 6)")
     p.add_argument("--per-row", type=int, default=2)
     p.add_argument("--seconds", type=float, default=1e9, help="stop after so long; the next call goes on")
+    p.add_argument("--timeout", type=float, default=300, help="seconds for one program")
+    p.add_argument("--collected", action="store_true", help="compile what was collected before, and collect nothing")
     p.add_argument("--folder", default=FOLDER)
     p.add_argument("--fresh", action="store_true")
     p.add_argument("--no-doc", action="store_true", help="do not write docs/reference/tpu-lowerings.md")
@@ -199,7 +201,8 @@ def main():
     options.topology = options.topology or list(TOPOLOGIES)
     start = time.monotonic()
     options.end = start + options.seconds / 2  # half for collecting
-    collect(options, options.folder)
+    if not options.collected:
+        collect(options, options.folder)
     options.end = start + options.seconds
     results = compile_all(options, options.folder)
     if not options.no_doc:

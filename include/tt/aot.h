@@ -43,6 +43,11 @@ TT_API TT_MUST_USE tt_status_t tt_aot_optimized(const tt_aot_program_t* program,
                                                 size_t* out_len);
 TT_API TT_MUST_USE tt_status_t tt_aot_serialize(const tt_aot_program_t* program, void** out_bytes, size_t* out_len);
 TT_API void tt_aot_bytes_free(void* bytes);
+// Puts |program|, compiled from |text| with |flags| for one device, into the cache of executables in folder |cache_dir|,
+// where a runtime on such a device looks for it: a graph of the same text on device number |device|, with the same
+// library. FAILED_PRECONDITION when this process has another cache open, or none can be.
+TT_API TT_MUST_USE tt_status_t tt_aot_store(const tt_aot_t* aot, const tt_aot_program_t* program, const char* text,
+                                            size_t len, const char* flags, int device, const char* cache_dir);
 
 // ---------------------------------------------------------------- the same program on devices that are here
 // A client of its own with several devices in this process, to run what was written for a slice: every replica of a

@@ -35,6 +35,16 @@ static const platform_t* find_platform(const char* name) {
   return &k_platforms[0];
 }
 
+const char* tt_platform_flags(const char* platform) {
+  const char* flags = find_platform(platform)->flags;
+  return flags ? flags : "";
+}
+
+const char* tt_platform_fast_flags(const char* platform) {
+  const char* flags = find_platform(platform)->fast_flags;
+  return flags ? flags : "";
+}
+
 static tt_status_t no_memory(void) { return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted"); }
 
 static tt_status_t read_names(tt_client_t* client) {

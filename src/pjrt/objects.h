@@ -76,7 +76,7 @@ struct tt_exe_t {
 struct tt_topology_t {
   tt_plugin_t* plugin;
   PJRT_TopologyDescription* topology;
-  char kind[64], version[256];
+  char kind[64], version[1024], platform[32];  // platform in lower case, as a client's
 };
 
 struct tt_compiled_t {

@@ -52,6 +52,8 @@ const char* tt_client_flags(const tt_client_t* client);
 const char* tt_client_fast_flags(const tt_client_t* client);
 uint32_t tt_client_caps(const tt_client_t* client);  // tt_caps_t of ops/op.h, by platform
 uint32_t tt_platform_caps(const char* platform);     // the same without a client
+const char* tt_platform_flags(const char* platform);
+const char* tt_platform_fast_flags(const char* platform);
 // Bytes in use / limit as the plugin reports them; UNIMPLEMENTED where it does not.
 TT_MUST_USE tt_status_t tt_client_memory_stats(tt_client_t* client, int device, int64_t* out_in_use, int64_t* out_limit,
                                                int64_t* out_peak);
@@ -130,6 +132,7 @@ void tt_topology_release(tt_topology_t* topology);
 // Chips (devices) of the topology and what its compiler calls one ("TPU v5 lite"; "" when it does not say; borrowed).
 TT_MUST_USE tt_status_t tt_topology_devices(const tt_topology_t* topology, int* out_count);
 const char* tt_topology_device_kind(const tt_topology_t* topology);
+const char* tt_topology_platform(const tt_topology_t* topology);          // "tpu"; "" when it does not say; borrowed
 const char* tt_topology_platform_version(const tt_topology_t* topology);  // "" when it does not say; borrowed
 
 typedef struct tt_compiled_t tt_compiled_t;  // a program for a topology; owned; keeps its plugin

@@ -1,4 +1,5 @@
 // Compiling for chips that are not here.
+#include <ctype.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -18,6 +19,12 @@ static void read_texts(tt_topology_t* topology) {
   tt_status_t status = TT_PJRT_CALL(topology->plugin, PJRT_TopologyDescription_PlatformVersion, &version);
   if (!status)
     keep_text(topology->version, sizeof topology->version, version.platform_version, version.platform_version_size);
+  tt_status_free(status);
+  PJRT_TopologyDescription_PlatformName_Args name =
+      TT_PJRT_ARGS(PJRT_TopologyDescription_PlatformName, .topology = topology->topology);
+  status = TT_PJRT_CALL(topology->plugin, PJRT_TopologyDescription_PlatformName, &name);
+  if (!status) keep_text(topology->platform, sizeof topology->platform, name.platform_name, name.platform_name_size);
+  for (char* c = topology->platform; *c; c++) *c = (char)tolower((unsigned char)*c);
   tt_status_free(status);
   PJRT_TopologyDescription_GetDeviceDescriptions_Args devices =
       TT_PJRT_ARGS(PJRT_TopologyDescription_GetDeviceDescriptions, .topology = topology->topology);
@@ -73,6 +80,7 @@ tt_status_t tt_topology_devices(const tt_topology_t* topology, int* out_count) {
 }
 
 const char* tt_topology_device_kind(const tt_topology_t* topology) { return topology->kind; }
+const char* tt_topology_platform(const tt_topology_t* topology) { return topology->platform; }
 const char* tt_topology_platform_version(const tt_topology_t* topology) { return topology->version; }
 
 // ---------------------------------------------------------------- compiling

@@ -1,8 +1,12 @@
 // Ahead of time: the public face of topologies.
 #include "tt/aot.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
+#include "cache/disk.h"
 #include "pjrt/pjrt.h"
+#include "runtime/environment.h"
 
 struct tt_aot_t {
   tt_plugin_t* plugin;
@@ -66,6 +70,33 @@ tt_status_t tt_aot_optimized(const tt_aot_program_t* program, char out_format[32
 
 tt_status_t tt_aot_serialize(const tt_aot_program_t* program, void** out_bytes, size_t* out_len) {
   return tt_compiled_serialize(body(program), out_bytes, out_len);
+}
+
+tt_status_t tt_aot_store(const tt_aot_t* aot, const tt_aot_program_t* program, const char* text, size_t len,
+                         const char* flags, int device, const char* cache_dir) {
+  enum { LIMIT_GIB = 16 };
+  if (!rt_disk_is_open()) rt_disk_open(cache_dir, (int64_t)LIMIT_GIB << 30);
+  if (!rt_disk_is_open() || strcmp(rt_disk_dir(), cache_dir) != 0)
+    return tt_error(TT_FAILED_PRECONDITION, "the cache in %s cannot be opened%s%s", cache_dir,
+                    rt_disk_is_open() ? ": this process uses " : "", rt_disk_dir());
+  const char* platform = tt_topology_platform(aot->topology);
+  tt_environment_t about = {.plugin = aot->plugin, .platform = platform, .version = tt_aot_platform_version(aot),
+                            .kind = tt_aot_device_kind(aot), .flags = tt_platform_flags(platform),
+                            .fast_flags = tt_platform_fast_flags(platform)};
+  char* environment = rt_environment_text(&about);
+  void* bytes = NULL;
+  size_t n = 0;
+  tt_strbuf_t key;
+  tt_strbuf_init(&key);
+  tt_status_t status = environment ? tt_aot_serialize(program, &bytes, &n)
+                                   : tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
+  if (!status) rt_program_key(environment, device, flags, text, len, &key);
+  if (!status && (key.failed || !rt_disk_store(key.data, key.len, NULL, 0, bytes, n)))
+    status = tt_error(TT_FAILED_PRECONDITION, "the cache in %s took nothing: is it full, or not to be written?", cache_dir);
+  tt_strbuf_deinit(&key);
+  tt_free(environment);
+  tt_free(bytes);
+  return status;
 }
 
 void tt_aot_bytes_free(void* bytes) { tt_free(bytes); }

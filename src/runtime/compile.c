@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "cache/disk.h"
 #include "runtime/entry.h"
+#include "runtime/environment.h"
 
 enum { MAX_PROGRAMS = 8192 };
 
@@ -91,11 +92,7 @@ tt_status_t rt_compile(int device, const char* text, size_t len, bool fast, cons
 
 static void disk_key(int device, const char* text, size_t len, const char* overrides, tt_strbuf_t* key) {
   tt_strbuf_init(key);
-  tt_strbuf_puts(key, g_rt.environment);
-  tt_strbuf_printf(key, "device %d\n", device);
-  if (overrides && *overrides) tt_strbuf_printf(key, "overrides %s\n", overrides);
-  tt_strbuf_puts(key, "program\n");
-  tt_strbuf_append(key, text, len);
+  rt_program_key(g_rt.environment, device, overrides, text, len, key);
 }
 
 tt_status_t rt_compile_cached(int device, const tt_strbuf_t* text, const char* overrides, const char* what,

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "runtime/runtime.h"
 
-#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "base/alloc.h"
 #include "cache/disk.h"
 #include "runtime/defer.h"
+#include "runtime/environment.h"
 
 rt_t g_rt = {.precision = HLO_PRECISION_HIGHEST};
 
@@ -29,57 +29,6 @@ static void after_fork_in_child(void) {
 }
 
 // ---------------------------------------------------------------- opening
-// The linker's build id of this library, as hex: an executable made by other lowerings is another executable.
-static int find_build_id(struct dl_phdr_info* info, size_t size, void* ctx) {
-  (void)size;
-  const uintptr_t self = (uintptr_t)&g_rt;
-  bool ours = false;
-  for (int i = 0; i < info->dlpi_phnum; i++) {
-    const ElfW(Phdr)* ph = &info->dlpi_phdr[i];
-    if (ph->p_type == PT_LOAD && self >= info->dlpi_addr + ph->p_vaddr && self < info->dlpi_addr + ph->p_vaddr + ph->p_memsz)
-      ours = true;
-  }
-  if (!ours) return 0;
-  tt_strbuf_t* out = ctx;
-  for (int i = 0; i < info->dlpi_phnum; i++) {
-    const ElfW(Phdr)* ph = &info->dlpi_phdr[i];
-    if (ph->p_type != PT_NOTE) continue;
-    const unsigned char* p = (const unsigned char*)(info->dlpi_addr + ph->p_vaddr);
-    const unsigned char* end = p + ph->p_memsz;
-    while (p + 12 <= end) {
-      uint32_t head[3];
-      memcpy(head, p, sizeof head);
-      const unsigned char* desc = p + 12 + ((head[0] + 3) & ~3u);
-      if (head[2] == NT_GNU_BUILD_ID && desc + head[1] <= end)
-        for (uint32_t k = 0; k < head[1]; k++) tt_strbuf_printf(out, "%02x", desc[k]);
-      p = desc + ((head[1] + 3) & ~3u);
-    }
-  }
-  return 1;
-}
-
-// Everything but the program that decides what an executable is, one named part a line.
-static char* describe_environment(tt_client_t* client) {
-  tt_strbuf_t s;
-  tt_strbuf_init(&s);
-  int major, minor;
-  tt_plugin_version(tt_client_plugin(client), &major, &minor);
-  tt_strbuf_puts(&s, "library ");
-  dl_iterate_phdr(find_build_id, &s);
-  tt_strbuf_printf(&s, "\nplatform %s\nplatform_version %s\npjrt %d.%d\ndevice %s\n", tt_client_platform(client),
-                   tt_client_platform_version(client), major, minor, tt_client_device_kind(client, 0));
-  const char* v = tt_plugin_attribute(tt_client_plugin(client), "stablehlo_current_version");
-  tt_strbuf_printf(&s, "stablehlo %s\n", v ? v : "?");
-  const char* flags = getenv("XLA_FLAGS");
-  tt_strbuf_printf(&s, "xla_flags %s\n", flags ? flags : "");
-  const char *always = tt_client_flags(client), *fast = tt_client_fast_flags(client);
-  tt_strbuf_printf(&s, "flags %s\nfast_flags %s\n", always ? always : "", fast ? fast : "");
-  const char* libtpu = getenv("LIBTPU_INIT_ARGS");
-  tt_strbuf_printf(&s, "libtpu_args %s\n", libtpu ? libtpu : "");
-  if (s.failed) tt_strbuf_deinit(&s);
-  return s.data;
-}
-
 static tt_status_t open_locked(const tt_runtime_options_t* o) {
   tt_plugin_t* plugin = NULL;
   tt_client_t* client = NULL;
@@ -90,7 +39,10 @@ static tt_status_t open_locked(const tt_runtime_options_t* o) {
   int n = tt_client_device_count(client);
   if (n > TT_MAX_DEVICES) n = TT_MAX_DEVICES;
   g_rt.devices = tt_calloc((size_t)(n ? n : 1), sizeof *g_rt.devices);
-  g_rt.environment = describe_environment(client);
+  tt_environment_t about = {.plugin = plugin, .platform = tt_client_platform(client), .version = tt_client_platform_version(client),
+                            .kind = tt_client_device_kind(client, 0), .flags = tt_client_flags(client),
+                            .fast_flags = tt_client_fast_flags(client)};
+  g_rt.environment = rt_environment_text(&about);
   if (!g_rt.devices || !g_rt.environment) {
     status = tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
     goto fail;

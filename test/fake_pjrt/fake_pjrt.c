@@ -52,8 +52,10 @@ struct PJRT_LoadedExecutable {
   int device_id;
 };
 
+enum { TOPOLOGY_DEVICES = 4, FIRST_TOPOLOGY_ID = 10 };
 struct PJRT_TopologyDescription {
-  int unused;
+  PJRT_DeviceDescription devices[TOPOLOGY_DEVICES];
+  PJRT_DeviceDescription* list[TOPOLOGY_DEVICES];
 };
 
 struct PJRT_SerializedExecutable {
@@ -629,6 +631,29 @@ static PJRT_Error* topology_create(PJRT_TopologyDescription_Create_Args* args) {
     return fake_error(PJRT_Error_Code_INVALID_ARGUMENT, "unknown topology");
   }
   args->topology = fake_new(sizeof *args->topology);
+  for (int i = 0; i < TOPOLOGY_DEVICES; i++) {
+    args->topology->devices[i].id = FIRST_TOPOLOGY_ID + i;
+    args->topology->list[i] = &args->topology->devices[i];
+  }
+  return NULL;
+}
+
+// Facts about a topology: they are not told to fail, since whoever asks does without.
+static PJRT_Error* topology_devices(PJRT_TopologyDescription_GetDeviceDescriptions_Args* args) {
+  args->descriptions = args->topology->list;
+  args->num_descriptions = TOPOLOGY_DEVICES;
+  return NULL;
+}
+
+static PJRT_Error* topology_platform(PJRT_TopologyDescription_PlatformName_Args* args) {
+  args->platform_name = "Fake";
+  args->platform_name_size = 4;
+  return NULL;
+}
+
+static PJRT_Error* topology_version(PJRT_TopologyDescription_PlatformVersion_Args* args) {
+  args->platform_version = "fake 1";
+  args->platform_version_size = 6;
   return NULL;
 }
 
@@ -698,6 +723,9 @@ static PJRT_Api g_api = {
     ENTRY(PJRT_Buffer_UnsafePointer, buffer_unsafe_pointer),
     ENTRY(PJRT_TopologyDescription_Create, topology_create),
     ENTRY(PJRT_TopologyDescription_Destroy, topology_destroy),
+    ENTRY(PJRT_TopologyDescription_GetDeviceDescriptions, topology_devices),
+    ENTRY(PJRT_TopologyDescription_PlatformName, topology_platform),
+    ENTRY(PJRT_TopologyDescription_PlatformVersion, topology_version),
     ENTRY(PJRT_Compile, compile),
     ENTRY(PJRT_Executable_GetCompiledMemoryStats, executable_memory_stats),
 };

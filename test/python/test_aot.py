@@ -206,6 +206,19 @@ def test_fits_here_and_not_there():
     assert r.html().count('class="no"') == 1
 
 
+@needs_libtpu
+def test_where_a_slice_would_look(tmp_path):
+    """The file's key has the parts of the device's own, and the program."""
+    text = lower.stablehlo(trace(lambda x: x + 1, (torch.empty(8),)))
+    with aot.Compiler() as c:
+        c.compile(text, "v5e:2x2", optimized=False, cache=str(tmp_path))
+        with pytest.raises(aot.CompileRefused, match="this process uses"):
+            c.compile(text, "v5e:2x2", optimized=False, cache=str(tmp_path / "other"))
+    files = [p.read_bytes() for p in tmp_path.rglob("*") if p.is_file() and p.stat().st_size > 1000]
+    assert len(files) == 1 and b"\nplatform tpu\nplatform_version " in files[0]
+    assert b"\ndevice TPU v5 lite\nstablehlo " in files[0] and b"\ndevice 0\nprogram\n" + text.encode() in files[0]
+
+
 class Page(HTMLParser):
     VOID = ("meta", "br", "img", "link", "input")
 

@@ -4,7 +4,7 @@ Run as a script, not as a module: it needs neither PyTorch nor the rest of the p
 in a moment. libtpu may print, wait or die here; its parent notices.
 
     argv: LIBTORCHTPU LIBTPU
-    job:    {"topology", "text": file, "replicas", "partitions", "flags", "optimized": file or null, "executable": file or null}
+    job:    {"topology", "text": file, "replicas", "partitions", "flags", "optimized": file or null, "executable": file or null, "cache": folder or null}
     answer: {"devices", "kind", "version", "memory": {...}, "costs": {...}, "format", "seconds"} or
             {"error": words, "code": name}
 """
@@ -38,6 +38,7 @@ def bind(path):
         ("tt_aot_costs", P, [P, EACH, P]),
         ("tt_aot_optimized", P, [P, C.c_char_p, C.POINTER(P), C.POINTER(C.c_size_t)]),
         ("tt_aot_serialize", P, [P, C.POINTER(P), C.POINTER(C.c_size_t)]),
+        ("tt_aot_store", P, [P, P, C.c_char_p, C.c_size_t, C.c_char_p, C.c_int, C.c_char_p]),
         ("tt_aot_bytes_free", None, [P]),
         ("tt_status_code", C.c_int, [P]),
         ("tt_status_message", C.c_char_p, [P]),
@@ -100,6 +101,8 @@ class Compiler:
                 name = C.create_string_buffer(32)
                 self.save(lib.tt_aot_optimized, job["optimized"], program, name)
                 out["format"] = name.value.decode()
+            if job.get("cache"):
+                self.ok(lib.tt_aot_store(aot, program, text, len(text), flags, job.get("device", 0), job["cache"].encode()))
             if job.get("executable"):
                 self.save(lib.tt_aot_serialize, job["executable"], program)
         except Refused as e:

@@ -129,14 +129,14 @@ class Compiler:
         return self._ask({"topology": name})
 
     def compile(self, text: str, topology: str, partitions: int = 1, flags: str = "", optimized: bool = True,
-                executable: Optional[str] = None, replicas: int = 1) -> dict:
+                executable: Optional[str] = None, replicas: int = 1, cache: Optional[str] = None) -> dict:
         """Compiles StableHLO for |replicas| x |partitions| devices of |topology|. Gives ``memory`` (bytes by kind), ``costs`` (the compiler's estimates),
-        ``seconds`` it took, ``devices``, ``kind``, ``version``, and ``hlo``, the optimised program's protobuf."""
+        |cache|: a folder of executables in which a device of that kind looks for the program. ``seconds`` it took, ``devices``, ``kind``, ``version``, and ``hlo``, the optimised program's protobuf."""
         path, program = os.path.join(self.folder, "text"), os.path.join(self.folder, "optimized")
         with open(path, "w") as f:
             f.write(text)
         answer = self._ask({"topology": topology, "text": path, "partitions": partitions, "replicas": replicas, "flags": flags,
-                            "optimized": program if optimized else None, "executable": executable})
+                            "optimized": program if optimized else None, "executable": executable, "cache": cache})
         if optimized:
             with open(program, "rb") as f:
                 answer["hlo"] = f.read()
