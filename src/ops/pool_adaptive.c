@@ -130,7 +130,7 @@ static void lower_adaptive_max(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   int n = tt_row(l)->kind;
   hlo_t x = tt_in(l, 0), pair[2] = {x, tt_plane_index(b, x, n)}, fill[2];
-  int64_t out[TT_POOL_MAX], dims[TT_MAX_RANK], over[TT_POOL_MAX];
+  int64_t out[TT_POOL_MAX], dims[TT_MAX_RANK];
   tt_spatial(l, 1, n, NULL, out);
   with_last(x, n, out, dims);
   if (any_zero(n, out) || hlo_numel(x) == 0) {
@@ -140,13 +140,16 @@ static void lower_adaptive_max(tt_lower_t* l) {
   }
   fill[0] = hlo_lowest(b, x->dtype);
   fill[1] = hlo_highest(b, pair[1]->dtype);
-  for (int k = 0; k < 2; k++)
-    for (int i = n - 1; i >= 0; i--) pair[k] = gather_windows(b, pair[k], x->rank - n + i, out[i], fill[k]);
-  for (int i = 0; i < n; i++) over[i] = x->rank - n + 2 * i + 1;
-  hlo_t result[2];
-  hlo_reduce_region(b, 2, pair, fill, n, over, tt_pool_max_region(b, x->dtype, fill[1]->dtype), result);
-  tt_ret(l, 0, result[0]);
-  tt_ret(l, 1, hlo_convert(b, result[1], TT_I64));
+  // Dim by dim: the winner of winners wins, ties go by index, and libtpu does not come to an end over all dims at once.
+  for (int i = n - 1; i >= 0; i--) {
+    int d = x->rank - n + i;
+    const int64_t over = d + 1;
+    hlo_t windows[2];
+    for (int k = 0; k < 2; k++) windows[k] = gather_windows(b, pair[k], d, out[i], fill[k]);
+    hlo_reduce_region(b, 2, windows, fill, 1, &over, tt_pool_max_region(b, x->dtype, fill[1]->dtype), pair);
+  }
+  tt_ret(l, 0, pair[0]);
+  tt_ret(l, 1, hlo_convert(b, pair[1], TT_I64));
 }
 
 // adaptive_max_poolNd_backward(grad_output, self, indices)
