@@ -292,3 +292,13 @@ def test_without_the_compiler(monkeypatch):
     monkeypatch.setattr(aot.compiler._plugin, "tpu_plugin", lambda: None)
     with pytest.raises(aot.CompilerMissing, match="pip install libtpu"):
         aot.compile(lambda x: x + 1, (torch.zeros(2),))
+
+
+def test_command_without_the_compiler(monkeypatch, capsys):
+    from torch_tpu import cli
+
+    monkeypatch.setattr(aot.compiler._plugin, "tpu_plugin", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["torch-tpu", "explain", os.path.join(HERE, "aot_models.py"), "--topology", "v5e"])
+    with pytest.raises(SystemExit) as e:
+        sys.exit(cli.main())
+    assert e.value.code == 2 and "pip install libtpu" in capsys.readouterr().err
