@@ -181,6 +181,7 @@ def test_for_a_slice():
     r = aot.compile(two_dims, topology=["v5e:2x2", "v5e:1x1"], mesh={"dp": 2, "tp": 2}, train=True, name="tiny")
     here, small = r.targets
     assert here["compiles"] and {c["op"] for c in here["collectives"]} >= {"all-gather", "reduce-scatter"}
+    assert all(c["bytes"] > 0 for c in here["collectives"]) and any(c["shape"] == "f32[32,32]" and c["bytes"] == 4096 for c in here["collectives"])
     assert "shared out over dp=2 x tp=2" in r.text() and "dp=2 x tp=2" in r.html()
     assert not small["compiles"] and "4 ranks" in small["error"]
 

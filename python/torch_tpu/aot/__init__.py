@@ -151,13 +151,17 @@ def _fill(out, answer, device, program):
     out["untrusted"] = module.untrusted()
     if program["f32_products"]:
         out["untrusted"].append("f32 products take several bf16 passes: the peak and the roofline here are those of bf16")
-    out["top"] = [{"name": x.op or x.opcode, "bytes": moved, "line": _place(x)} for x, moved in module.moved()[:20]]
+    for x, moved in module.moved()[:20]:
+        maker = module.maker(x)
+        what = maker.op or maker.name
+        out["top"].append({"name": what if maker is x else f"copy of {what}", "bytes": moved, "line": _place(maker)})
     if module.collectives():
         out["untrusted"].append("how long collectives take depends on the network between chips: XLA's seconds are of a device's own work")
     groups = {}
     for c in module.collectives():
-        key = (c.opcode.removesuffix("-start"), c.shape.text, _place(c))
-        groups[key] = groups.get(key, (0, c.shape.bytes))[0] + 1, c.shape.bytes
+        shape = module.payload(c)
+        key = (c.opcode.removesuffix("-start"), shape.text, _place(c))
+        groups[key] = groups.get(key, (0, 0))[0] + 1, shape.size
     out["collectives"] = [{"op": op, "shape": shape, "line": line, "count": n, "bytes": b} for (op, shape, line), (n, b) in groups.items()]
     line, held = module.memory_line()
     step = max(1, -(-len(line) // POINTS))

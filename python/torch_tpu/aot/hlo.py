@@ -59,6 +59,7 @@ class Shape(NamedTuple):
     bytes: int  # in the device's main memory
     dynamic: bool
     parts: tuple = ()  # of a tuple
+    size: int = 0  # bytes, wherever it is kept
 
 
 def _shape(data) -> Shape:
@@ -76,11 +77,11 @@ def _shape(data) -> Shape:
             dynamic = dynamic or any(_ints(value))
     if kind == 13:  # a tuple
         return Shape("(" + ", ".join(p.text for p in parts) + ")", sum(p.bytes for p in parts), any(p.dynamic for p in parts),
-                     tuple(parts))
+                     tuple(parts), sum(p.size for p in parts))
     name, size = _TYPES.get(kind, ("opaque", 0))
     for d in dims:
         size *= d
-    return Shape(f"{name}[{','.join(map(str, dims))}]", 0 if space else int(size), dynamic)
+    return Shape(f"{name}[{','.join(map(str, dims))}]", 0 if space else int(size), dynamic, (), int(size))
 
 
 class Instruction(NamedTuple):
@@ -188,6 +189,13 @@ class Module:
         """The instructions that move data between chips; a pair of start and done counts once, by its start."""
         return [x for x in self.all() if x.opcode.removesuffix("-start") in COLLECTIVES]
 
+    def payload(self, x: Instruction) -> Shape:
+        """What collective |x| gives: of one that is only begun, the part of its type that is not an operand."""
+        parts = x.shape.parts
+        if not x.opcode.endswith("-start") or len(parts) < 2:
+            return x.shape
+        return parts[1]
+
     def unestimated(self) -> int:
         """Custom calls of the entry computation: the compiler's seconds count each as -1."""
         return sum(x.opcode == "custom-call" for x in self.order)
@@ -281,7 +289,7 @@ class Module:
 
 
 def _hides_work(target: str) -> bool:
-    quiet = ("AllocateBuffer", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "ConcatBitcast", "SliceBitcast",
+    quiet = ("AllocateBuffer", "AsyncCollective", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "ConcatBitcast", "SliceBitcast",
              "AssumeGatherIndicesInBound", "annotate_device_placement", "X64")
     return not target.startswith(quiet)
 
