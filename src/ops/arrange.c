@@ -153,7 +153,10 @@ static void lower_unfold_backward(tt_lower_t* l) {
   int64_t perm[TT_MAX_RANK + 1];
   for (int i = 0; i < grad->rank; i++) perm[i] = i <= dim ? i : i - 1;
   perm[dim + 1] = grad->rank - 1;
-  tt_ret(l, 0, tt_windows_add(b, hlo_transpose(b, grad, perm), dim, sizes[dim], step, 1));
+  grad = hlo_transpose(b, grad, perm);
+  int64_t dims[TT_MAX_RANK + 1];  // istft gives one gradient for all of a batch
+  for (int i = 0; i < grad->rank; i++) dims[i] = i < dim ? sizes[i] : i > dim + 1 ? sizes[i - 1] : grad->dims[i];
+  tt_ret(l, 0, tt_windows_add(b, hlo_broadcast_to(b, grad, grad->rank, dims), dim, sizes[dim], step, 1));
 }
 
 // ---------------------------------------------------------------- joining

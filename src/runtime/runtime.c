@@ -111,6 +111,7 @@ const char* tt_runtime_info(const char* what) {
   if (!strcmp(what, "platform_version")) return tt_client_platform_version(g_rt.client);
   if (!strcmp(what, "plugin_path")) return tt_plugin_path(plugin);
   if (!strcmp(what, "environment")) return g_rt.environment;
+  if (!strcmp(what, "cache_dir")) return rt_disk_dir();
   if (!strcmp(what, "api_version")) {
     int major, minor;
     tt_plugin_version(plugin, &major, &minor);

@@ -9,6 +9,7 @@ import itertools
 import logging
 import os
 import threading
+import time
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
@@ -16,10 +17,9 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .. import _C
-from . import dynamic_programs
+from . import blame, dynamic_programs, fakes, missed  # noqa: F401 - fakes registers
 from .dynamic_programs import BoundedPrograms
 from .lowering import Lowering, row_name
-from . import fakes  # noqa: F401 - registers
 from .options import Options, parse
 from .sizes import CannotLower, DependsOnData, bind
 from .split import Chain
@@ -84,7 +84,7 @@ class _Compiler:
                 return self.op_by_op
             return Chain(self.gm, self.build_part, self.report)
         if not self.options.async_compile:
-            return lowered.compile()
+            return self.compile(lowered)
         return self.later(lowered)
 
     def lower(self, gm, bindings, part=""):
@@ -99,7 +99,25 @@ class _Compiler:
             _dump(self.options.dump, self.number, ".".join([part] * bool(part) + sizes + ["mlir"]), lowered.graph.text())
 
     def build_part(self, gm, bindings):
-        return self.lower(gm, bindings, f"part{next(self.part)}").compile()
+        return self.compile(self.lower(gm, bindings, f"part{next(self.part)}"))
+
+    def compile(self, lowered):
+        """|lowered|'s callable. Says in the log why it was not in the cache, and in the compiler's error whose line it is."""
+        before, start = _C.counters()["compiles"], time.monotonic()
+        try:
+            program = lowered.compile()
+        except RuntimeError as e:
+            if blame.REFUSED not in str(e):
+                raise
+
+            def lower(prefix):
+                with _disable_current_modes():
+                    return Lowering(prefix, lowered.bindings, self.device, self.options).run()
+
+            raise blame.located(e, lowered.gm, lower) from None
+        if _C.counters()["compiles"] > before:
+            missed.compiled(missed.parts(lowered.gm, lowered.bindings, self.options, self.device), time.monotonic() - start)
+        return program
 
     def report(self, node, reason):
         level = logging.INFO if isinstance(reason, DependsOnData) else logging.WARNING
@@ -116,7 +134,7 @@ class _Compiler:
 
         def work():
             try:
-                state["program"] = lowered.compile()
+                state["program"] = self.compile(lowered)
             except BaseException as e:  # noqa: BLE001 - raised where somebody looks
                 state["error"] = e
 

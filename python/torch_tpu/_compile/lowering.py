@@ -24,14 +24,14 @@ def row_name(op):
     return ALIASES.get(name, name)
 
 
-def _users_line(node):
+def users_line(node):
     """The user's line that made |node|, for messages; "" when it is not known."""
     trace = (node.meta.get("stack_trace") or "").strip().splitlines()
     return "\n".join(trace[-2:])
 
 
 def _with_line(error, node):
-    line = _users_line(node)
+    line = users_line(node)
     message = f"torch.compile(backend='tpu'): {node.target}: {error}" + (f"\nin the user's code:\n{line}" if line else "")
     try:
         return type(error)(message)

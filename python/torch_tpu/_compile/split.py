@@ -12,11 +12,6 @@ import torch
 from .sizes import CannotLower, bind, concrete
 
 
-def _inside(node):
-    """Arguments of |node| that are nodes."""
-    return node.all_input_nodes
-
-
 class _Operator:
     """One node, run as it stands."""
 
@@ -73,26 +68,37 @@ def _symbols(value):
     return set()
 
 
+def _copied(gm, nodes, inputs, outputs):
+    """A graph module of |nodes| alone, and for each of them and of |inputs| its copy there."""
+    graph, copies = torch.fx.Graph(), {}
+    for n in inputs:
+        copies[n] = graph.placeholder(n.name)
+        copies[n].meta = n.meta
+    for n in nodes:
+        for i in n.all_input_nodes:
+            if i.op == "get_attr" and i not in copies:
+                copies[i] = graph.node_copy(i)
+        copies[n] = graph.node_copy(n, copies.__getitem__)
+    graph.output([copies[n] for n in outputs])
+    return torch.fx.GraphModule(gm, graph), copies
+
+
+def part_of(gm, nodes, needed):
+    """A graph module of the first |nodes| of |gm|, with all its placeholders, that gives the values of |needed|."""
+    inputs = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    return _copied(gm, nodes, inputs, [n for n in nodes if n in needed])[0]
+
+
 class _Part:
     """Consecutive nodes that are to be one program. |needed|: the nodes whose values others want, in order."""
 
     def __init__(self, gm, nodes, needed):
         self.nodes = nodes
         mine = set(nodes)
-        self.inputs = list(dict.fromkeys(i for n in nodes for i in _inside(n) if i not in mine and i.op != "get_attr"))
+        self.inputs = list(dict.fromkeys(i for n in nodes for i in n.all_input_nodes if i not in mine and i.op != "get_attr"))
         self.outputs = [n for n in nodes if n in needed]
         self.symbols = sorted(set().union(*(_symbols(n.meta.get("val")) for n in nodes + self.inputs)), key=str)
-        graph, copies = torch.fx.Graph(), {}
-        for n in self.inputs:
-            copies[n] = graph.placeholder(n.name)
-            copies[n].meta = n.meta
-        for n in nodes:
-            for i in _inside(n):
-                if i.op == "get_attr" and i not in copies:
-                    copies[i] = graph.node_copy(i)
-            copies[n] = graph.node_copy(n, copies.__getitem__)
-        graph.output([copies[n] for n in self.outputs])
-        self.gm = torch.fx.GraphModule(gm, graph)
+        self.gm, copies = _copied(gm, nodes, self.inputs, self.outputs)
         self.original = {copy: n for n, copy in copies.items()}
         self.programs = {}
 
