@@ -108,7 +108,7 @@ def _table():
     for op in list(table.keys()):
         if op.namespace == "aten" and _C.has_row(row_name(op)):
             table.pop(op)
-    table.update(_decompositions())
+    table.update(_decompositions(False))
     return table
 
 

@@ -79,7 +79,7 @@ class BoundedPrograms:
             c.dump_program(lowered, {s: f"le{b}" for s, b in bounds.rungs.items()})
         _stats["bounded_programs"] += 1
         holds = self.symbols.function(sorted(lowered.assumptions))
-        return (c.later(lowered) if c.options.async_compile else lowered.compile()), holds
+        return (c.later(lowered) if c.options.async_compile else c.compile(lowered)), holds
 
 
 def count_call(true, padded):

@@ -70,7 +70,7 @@ class Lowering:
         self.host_results = []  # (node, number in results, or None, placeholder that it is written to, or None)
 
     def run(self):
-        env = self.numbers()
+        env = self.host_numbers()
         for index, node in enumerate(self.placeholders):
             if node not in env:
                 env[node] = self.placeholder(node, index)
@@ -79,7 +79,7 @@ class Lowering:
         return self
 
     # ------------------------------------------------------------ inputs
-    def numbers(self):
+    def host_numbers(self):
         """Placeholders of single numbers on the host: one parameter for all those of a dtype."""
         env = {}
         for dtype, found in self.host.numbers.items():
@@ -284,11 +284,16 @@ class Lowering:
         """For each value of the program (``order``: node -> its number), the parameter whose buffer it may take, or -1."""
         return None
 
+    def ours(self):
+        """Does every parameter come as a tpu tensor? Dynamo's guards see to it that it stays so."""
+        return all((i.device if isinstance(i, torch.Tensor) else self.placeholders[i].meta["val"].device).type == "tpu"
+                   for i, _ in self.inputs if not isinstance(i, list)) and not self.host.numbers
+
     def compile(self):
         """The callable: list of inputs -> list of outputs."""
         program = self.graph.compile(self.options.overrides)
         self.graph = None
-        call = caller(program, torch.device("tpu", self.device), self.inputs, self.results, self.write_results)
+        call = caller(program, torch.device("tpu", self.device), self.inputs, self.results, self.write_results, self.ours())
         if not self.host_results:
             return call
         host, results = self.host.program([n for n, _, _ in self.host_results]), [(r, place) for _, r, place in self.host_results]
