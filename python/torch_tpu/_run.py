@@ -2,7 +2,7 @@
 import torch
 
 
-def caller(program, device, inputs, results, writes, run=None, ours=False):
+def caller(program, device, inputs, results, writes, run=None, ours=None):
     """The callable: list of inputs -> list of outputs.
 
     inputs: for each parameter (number of the input, or a tensor, or a list of the numbers of host tensors that travel
@@ -11,10 +11,11 @@ def caller(program, device, inputs, results, writes, run=None, ours=False):
     ("constant", object).
     writes: (number of the program's result, number of the input that takes it).
     run: instead of the program's own: (inputs, parameters, (result, tensor that takes it)...) -> results.
-    ours: every parameter is known to come as a tpu tensor, which then is not asked each time.
+    ours: the number of inputs, where every parameter is known to come as a tpu tensor, which then is not asked each time.
     """
-    plain = [(i, None) for i in range(len(inputs))] == list(inputs) and [("value", i) for i in range(len(results))] == list(results)
-    if ours and plain and not writes and run is None:
+    plain = (all(isinstance(i, int) and i == k and order is None for k, (i, order) in enumerate(inputs))
+             and all(kind == "value" and r == k for k, (kind, r) in enumerate(results)))
+    if ours == len(inputs) and plain and not writes and run is None:
         return program.run
     reordered = [(k, order) for k, (_, order) in enumerate(inputs) if order is not None]
 
@@ -30,7 +31,7 @@ def caller(program, device, inputs, results, writes, run=None, ours=False):
             tensors = [gathered(i, args) for i, _ in inputs]
         else:
             tensors = [args[i] if isinstance(i, int) else i for i, _ in inputs]
-        if not ours and any(t.device.type != "tpu" for t in tensors):
+        if ours is None and any(t.device.type != "tpu" for t in tensors):
             tensors = [t if t.device.type == "tpu" else t.to(device) for t in tensors]
         for k, order in reordered:
             tensors[k] = tensors[k].permute(order)

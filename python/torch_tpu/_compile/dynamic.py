@@ -318,8 +318,8 @@ class BoundedLowering(Lowering):
         return out
 
     # ------------------------------------------------------------ inputs
-    def numbers(self):
-        found = super().numbers()
+    def host_numbers(self):
+        found = super().host_numbers()
         return {n: Val(v, n.meta["val"].dtype, ()) for n, v in found.items()}
 
     def placeholder(self, node, index):

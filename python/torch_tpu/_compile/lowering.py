@@ -285,15 +285,16 @@ class Lowering:
         return None
 
     def ours(self):
-        """Does every parameter come as a tpu tensor? Dynamo's guards see to it that it stays so."""
-        return all((i.device if isinstance(i, torch.Tensor) else self.placeholders[i].meta["val"].device).type == "tpu"
-                   for i, _ in self.inputs if not isinstance(i, list)) and not self.host.numbers
+        """The number of inputs, where every parameter comes as a tpu tensor (Dynamo's guards see to it that it stays so)."""
+        mine = all((i.device if isinstance(i, torch.Tensor) else self.placeholders[i].meta["val"].device).type == "tpu"
+                   for i, _ in self.inputs if not isinstance(i, list))
+        return len(self.placeholders) if mine and not self.host.numbers else None
 
     def compile(self):
         """The callable: list of inputs -> list of outputs."""
         program = self.graph.compile(self.options.overrides)
         self.graph = None
-        call = caller(program, torch.device("tpu", self.device), self.inputs, self.results, self.write_results, self.ours())
+        call = caller(program, torch.device("tpu", self.device), self.inputs, self.results, self.write_results, ours=self.ours())
         if not self.host_results:
             return call
         host, results = self.host.program([n for n, _, _ in self.host_results]), [(r, place) for _, r, place in self.host_results]
