@@ -133,6 +133,7 @@ tt_status_t tt_graph_call(tt_graph_t* g, const char* name, int n_args, const tt_
                   .n_outs = n_types, .outs = outs};
   TT_TRY(tt_lower_run(&l));
   int n = l.n_rets + l.n_writes;
+  if (n > room) *inout_n = n;  // for the caller to try again with
   if (n > room) return tt_error(TT_INVALID_ARGUMENT, "%s has %d results, there is room for %d", name, n, room);
   for (int i = 0; i < n; i++) {
     hlo_t v = i < l.n_rets ? l.rets[i] : l.writes[i - l.n_rets].value;

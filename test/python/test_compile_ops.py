@@ -24,3 +24,9 @@ def test_equal(f, inputs):
     g = torch.Generator().manual_seed(0)
     args = [torch.randn(s, generator=g) for s in inputs]
     close(torch.compile(f, backend="tpu", fullgraph=True)(*(a.to(DEV) for a in args)), f(*args), rtol=1e-4, atol=1e-5)
+
+
+def test_more_results_than_usual():
+    f = lambda xs: torch._foreach_mul(torch._foreach_add(xs, 1), 2)  # noqa: E731
+    xs = [torch.full((2,), float(i)) for i in range(150)]
+    close(torch.compile(f, backend="tpu", fullgraph=True)([x.to(DEV) for x in xs]), f(xs))
