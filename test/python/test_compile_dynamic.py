@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils._pytree import tree_leaves
 
+import dynamic_programs
 from common import DEV, close, counter, same
 from torch_tpu._compile.bounds import Ladder, parse_ladder
 
@@ -290,3 +291,34 @@ def test_cost_of_padding():
     assert after["bounded_calls"] == before["bounded_calls"] + 1
     assert after["true_elements"] - before["true_elements"] == 5
     assert after["padded_elements"] - before["padded_elements"] == 8
+
+
+@pytest.mark.parametrize("seed", [1, 2, 6, 12])
+def test_random_programs(seed):
+    f, before = dynamic_programs.build(seed), statistics()["bounded_programs"]
+    g = torch.compile(f, backend="tpu", dynamic=True)
+    for n, m in ((2, 3), (5, 4), (7, 6), (8, 9)):
+        args = dynamic_programs.inputs(seed, n, m)
+        want, got = f(*args), g(*(a.to(DEV) for a in args))
+        close(got, want, rtol=1e-3, atol=1e-4)
+    assert statistics()["bounded_programs"] > before
+
+
+def test_growing_cache():
+    """What is appended to at each step: programs follow the ladder, not the steps."""
+    def step(cache, x):
+        cache = torch.cat([cache, x], 1)
+        return cache, F.scaled_dot_product_attention(x, cache, cache)
+
+    g = torch.compile(step, backend="tpu")
+    cache = R(2, 5, 8)
+    mine = cache.to(DEV)
+    before = counter("compiles") + counter("disk_hits")
+    for _ in range(28):
+        x = R(2, 1, 8)
+        cache, want = step(cache, x)
+        torch._dynamo.mark_dynamic(mine, 1)
+        mine, got = g(mine, x.to(DEV))
+        close(got, want)
+    close(mine, cache)
+    assert counter("compiles") + counter("disk_hits") - before <= 10

@@ -97,8 +97,8 @@ def collapse(factors):
 class BoundedLowering(Lowering):
     """Lowers ``gm`` for the bounds in ``bounds``. Raises CannotLower where there is no sound way."""
 
-    def __init__(self, gm, bounds, symbols, device, options, rules):
-        super().__init__(gm, {}, device, options)
+    def __init__(self, gm, bounds, symbols, device, options, rules, graph=None):
+        super().__init__(gm, {}, device, options, graph)
         self.bounds = bounds
         self.symbols = symbols
         self.rules = rules
@@ -376,7 +376,8 @@ class BoundedLowering(Lowering):
             return None
         values = value if isinstance(value, (list, tuple)) else (value,)
         used = range(len(values))
-        if isinstance(value, (list, tuple)) and node.users and all(u.target is operator.getitem for u in node.users):
+        pieces = isinstance(value, list)  # of one value: where each begins follows from those before it
+        if not pieces and isinstance(value, (list, tuple)) and node.users and all(u.target is operator.getitem for u in node.users):
             used = {u.args[1] for u in node.users}
         return [None if i not in used or not isinstance(v, torch.Tensor) else (v.dtype, [expression(s) for s in v.shape])
                 for i, v in enumerate(values)]
