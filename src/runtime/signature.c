@@ -163,6 +163,15 @@ static tt_status_t pack_value(rt_call_t* c, const tt_value_t* v, uint8_t cls, bo
 // ---------------------------------------------------------------- 0-d host tensors
 static int category(tt_dtype_t d) { return d == TT_BOOL ? 0 : tt_is_int(d) ? 1 : tt_is_float(d) ? 2 : 3; }
 
+static bool fits(const tt_tensor_t* t, tt_dtype_t to) {
+  unsigned char narrow[16], back[16];
+  tt_dtype_t own = (tt_dtype_t)t->dtype;
+  if (!tt_is_int(own) || !tt_is_int(to)) return true;
+  rt_host_scalar_bits(t->host_data, own, to, narrow);
+  rt_host_scalar_bits(narrow, to, own, back);
+  return memcmp(back, t->host_data, tt_dtype_size(own)) == 0;
+}
+
 // A 0-d host tensor takes part in promotion by category only: give it to the program in the dtype the operation will
 // use anyway, so that no f64 appears on a device that has none.
 static void present_host_tensors(rt_call_t* c) {
@@ -189,6 +198,8 @@ static void present_host_tensors(rt_call_t* c) {
     else if (category(own) <= category(common)) as = tt_lattice_promote(own, common);
     else if (tt_is_complex(own)) as = common == TT_F64 ? TT_C128 : TT_C64;
     else if (tt_is_float(own) && wrapped) as = TT_F32;
+    // The operation may compute in a wider dtype than the tensor's: uint8 / 300 divides by 300.
+    if (!fits(r->t, as)) as = own;
     r->present_as = (uint8_t)as;
   }
   for (int i = 0; i < c->n_trefs; i++)
