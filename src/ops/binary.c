@@ -10,6 +10,14 @@
 
 typedef hlo_t (*binary_fn)(hlo_builder_t* b, hlo_t x, hlo_t y);
 
+// A number is rounded to a half type before it is used beside it, as on the CPU, unless the row says that it stays wide.
+static hlo_t operand(tt_lower_t* l, int i, tt_dtype_t dtype) {
+  hlo_t x = tt_operand(l, i, dtype);
+  if (tt_is_tensor(l, i) || dtype != TT_F32 || (tt_row(l)->flags & TT_OP_WIDE_NUMBERS)) return x;
+  tt_dtype_t common = tt_common_dtype(l, 2);
+  return common == TT_BF16 || common == TT_F16 ? tt_round_to(tt_b(l), x, common) : x;
+}
+
 static void fail_on_zero(tt_lower_t* l, hlo_t divisor, hlo_t result) {
   if (!tt_is_integral(divisor->dtype) || hlo_numel(result) == 0) return;
   hlo_builder_t* b = tt_b(l);
@@ -24,7 +32,7 @@ static void lower_sum(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   tt_dtype_t dtype = tt_opmath(tt_common_dtype(l, 2));
   sum_t kind = (sum_t)tt_row(l)->kind;
-  hlo_t x = tt_operand(l, 0, dtype), y = tt_operand(l, 1, dtype);
+  hlo_t x = operand(l, 0, dtype), y = operand(l, 1, dtype);
   hlo_t* scaled = kind == SUM_RSUB ? &x : &y;
   bool has_factor = tt_has(l, 2) && !tt_scalar_is_one(l, 2);
   if (dtype == TT_BOOL) {  // only add reaches bool
@@ -32,7 +40,7 @@ static void lower_sum(tt_lower_t* l) {
     tt_ret(l, 0, hlo_or_(b, x, y));
     return;
   }
-  if (has_factor) *scaled = hlo_multiply(b, *scaled, tt_scalar(l, 2, dtype));
+  if (has_factor) *scaled = hlo_multiply(b, *scaled, operand(l, 2, dtype));
   tt_ret(l, 0, kind == SUM_ADD ? hlo_add(b, x, y) : kind == SUM_SUB ? hlo_subtract(b, x, y) : hlo_subtract(b, y, x));
 }
 
@@ -74,7 +82,7 @@ static const binary_fn k_fns[] = {
 static void lower_math(tt_lower_t* l) {
   tt_dtype_t dtype = tt_opmath(tt_common_dtype(l, 2));
   if (tt_row(l)->kind != FN_mul) dtype = tt_float_dtype(dtype);
-  tt_ret(l, 0, k_fns[tt_row(l)->kind](tt_b(l), tt_operand(l, 0, dtype), tt_operand(l, 1, dtype)));
+  tt_ret(l, 0, k_fns[tt_row(l)->kind](tt_b(l), operand(l, 0, dtype), operand(l, 1, dtype)));
 }
 
 // ---------------------------------------------------------------- division with rounding
@@ -83,7 +91,7 @@ typedef enum quotient_t { QUOTIENT_FLOOR, QUOTIENT_TRUNC, QUOTIENT_REMAINDER, QU
 static void divide_as(tt_lower_t* l, quotient_t kind) {
   hlo_builder_t* b = tt_b(l);
   tt_dtype_t dtype = tt_opmath(tt_common_dtype(l, 2));
-  hlo_t x = tt_operand(l, 0, dtype), y = tt_operand(l, 1, dtype), r = x;
+  hlo_t x = operand(l, 0, dtype), y = operand(l, 1, dtype), r = x;
   switch (kind) {
     case QUOTIENT_FLOOR: r = tt_math_floor_div(b, x, y); break;
     case QUOTIENT_TRUNC: r = tt_math_trunc(b, hlo_divide(b, x, y)); break;
@@ -103,7 +111,7 @@ static void lower_div_mode(tt_lower_t* l) {
     return;
   }
   tt_dtype_t dtype = tt_float_dtype(tt_opmath(tt_common_dtype(l, 2)));
-  tt_ret(l, 0, tt_math_divide(tt_b(l), tt_operand(l, 0, dtype), tt_operand(l, 1, dtype)));
+  tt_ret(l, 0, tt_math_divide(tt_b(l), operand(l, 0, dtype), operand(l, 1, dtype)));
 }
 
 // ---------------------------------------------------------------- powers
@@ -146,7 +154,7 @@ static hlo_t pow_complex(hlo_builder_t* b, hlo_t x, hlo_t e) {
 static void lower_pow(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   tt_dtype_t dtype = tt_opmath(tt_common_dtype(l, 2));
-  hlo_t x = tt_operand(l, 0, dtype), e = tt_operand(l, 1, dtype), r = x;
+  hlo_t x = operand(l, 0, dtype), e = operand(l, 1, dtype), r = x;
   if (dtype == TT_BOOL) {
     r = hlo_or_(b, x, hlo_not_(b, e));
   } else if (tt_is_complex(dtype)) {
@@ -167,17 +175,17 @@ static void lower_compare(tt_lower_t* l) {
   static const int k_args[] = {0, 1};
   tt_dtype_t dtype = tt_promote_args(l, 2, k_args);
   if (tt_is_float(dtype) && tt_dtype_size(dtype) == 1) dtype = TT_F32;  // f8 compares as the f32 it stands for
-  tt_ret(l, 0, hlo_compare(tt_b(l), (hlo_cmp_t)tt_row(l)->kind, tt_operand(l, 0, dtype), tt_operand(l, 1, dtype)));
+  tt_ret(l, 0, hlo_compare(tt_b(l), (hlo_cmp_t)tt_row(l)->kind, operand(l, 0, dtype), operand(l, 1, dtype)));
 }
 
 static void lower_logical(tt_lower_t* l) {
-  hlo_t x = tt_operand(l, 0, TT_BOOL), y = tt_operand(l, 1, TT_BOOL);
+  hlo_t x = operand(l, 0, TT_BOOL), y = operand(l, 1, TT_BOOL);
   tt_ret(l, 0, hlo_binary(tt_b(l), (hlo_binary_t)tt_row(l)->kind, x, y));
 }
 
 static void lower_bitwise(tt_lower_t* l) {
   tt_dtype_t dtype = tt_common_dtype(l, 2);
-  hlo_t x = tt_operand(l, 0, dtype), y = tt_operand(l, 1, dtype);
+  hlo_t x = operand(l, 0, dtype), y = operand(l, 1, dtype);
   tt_ret(l, 0, hlo_binary(tt_b(l), (hlo_binary_t)tt_row(l)->kind, x, y));
 }
 
@@ -186,7 +194,7 @@ static void lower_shift(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   bool left = tt_row(l)->kind == HLO_shift_left;
   tt_dtype_t dtype = tt_opmath(tt_common_dtype(l, 2));
-  hlo_t x = tt_operand(l, 0, dtype), n = tt_operand(l, 1, dtype);
+  hlo_t x = operand(l, 0, dtype), n = operand(l, 1, dtype);
   if (tt_is_float(dtype)) {  // __lshift__ and __rshift__ of floats scale
     hlo_t scale = tt_math_exp2(b, n);
     tt_ret(l, 0, left ? hlo_multiply(b, x, scale) : hlo_divide(b, x, scale));
@@ -211,7 +219,7 @@ static void lower_extreme(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   extreme_t kind = (extreme_t)tt_row(l)->kind;
   tt_dtype_t dtype = tt_common_dtype(l, 2);
-  hlo_t x = tt_operand(l, 0, dtype), y = tt_operand(l, 1, dtype);
+  hlo_t x = operand(l, 0, dtype), y = operand(l, 1, dtype);
   bool is_max = kind == EXTREME_MAX || kind == EXTREME_FMAX;
   hlo_t r;
   if (dtype == TT_BOOL) r = is_max ? hlo_or_(b, x, y) : hlo_and_(b, x, y);
@@ -226,7 +234,7 @@ static void lower_extreme(tt_lower_t* l) {
 static void lower_heaviside(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   tt_dtype_t dtype = tt_common_dtype(l, 2);
-  hlo_t x = tt_operand(l, 0, dtype), at_zero = tt_operand(l, 1, dtype);
+  hlo_t x = operand(l, 0, dtype), at_zero = operand(l, 1, dtype);
   hlo_t zero = tt_num(b, x, 0);
   hlo_t step = hlo_convert(b, hlo_compare(b, HLO_GT, x, zero), dtype);
   tt_ret(l, 0, hlo_select(b, hlo_compare(b, HLO_EQ, x, zero), at_zero, step));
@@ -234,7 +242,7 @@ static void lower_heaviside(tt_lower_t* l) {
 
 static void lower_nextafter(tt_lower_t* l) {
   tt_dtype_t dtype = tt_float_dtype(tt_common_dtype(l, 2));
-  hlo_t x = tt_operand(l, 0, dtype), y = tt_operand(l, 1, dtype);
+  hlo_t x = operand(l, 0, dtype), y = operand(l, 1, dtype);
   hlo_broadcast2(tt_b(l), &x, &y);
   tt_ret(l, 0, hlo_next_after(tt_b(l), x, y));
 }
@@ -264,7 +272,7 @@ static void lower_gcd(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   tt_dtype_t dtype = tt_common_dtype(l, 2);
   if (tt_dtype_size(dtype) < 4) dtype = TT_I32;  // C's integer promotions: |x / g * y| may exceed the narrow type
-  hlo_t x = tt_operand(l, 0, dtype), y = tt_operand(l, 1, dtype), g = gcd(b, x, y);
+  hlo_t x = operand(l, 0, dtype), y = operand(l, 1, dtype), g = gcd(b, x, y);
   if (tt_row(l)->kind == 0) {
     tt_ret(l, 0, g);
     return;
@@ -277,6 +285,9 @@ static void lower_gcd(tt_lower_t* l) {
 
 // ---------------------------------------------------------------- rows
 #define ROW(text, fn, k) {.name = text, .lower = fn, .kind = (int)(k), .flags = TT_OP_POINTWISE}
+// As on the CPU: these take a number as it is beside half floats; all others round it to the half type first.
+#define WIDE(text, fn, k, more) \
+  {.name = text, .lower = fn, .kind = (int)(k), .flags = TT_OP_POINTWISE | TT_OP_WIDE_NUMBERS | (more)}
 #define SUM(text, k) {.name = text, .lower = lower_sum, .kind = k, .flags = TT_OP_POINTWISE, .unit = TT_ARG(2)}
 #define CHECKED(text, fn, k) {.name = text, .lower = fn, .kind = k, .flags = TT_OP_POINTWISE | TT_OP_CHECKS}
 #define COMPARE(op, k) ROW(#op ".Tensor", lower_compare, k), ROW(#op ".Scalar", lower_compare, k)
@@ -291,11 +302,11 @@ static const tt_op_row_t k_rows[] = {
     SUM("add.Tensor", SUM_ADD), SUM("add.Scalar", SUM_ADD),
     SUM("sub.Tensor", SUM_SUB), SUM("sub.Scalar", SUM_SUB),
     SUM("rsub.Tensor", SUM_RSUB), SUM("rsub.Scalar", SUM_RSUB),
-    ROW("mul.Tensor", lower_math, FN_mul), ROW("mul.Scalar", lower_math, FN_mul),
-    ROW("div.Tensor", lower_math, FN_div), ROW("div.Scalar", lower_math, FN_div),
-    CHECKED("div.Tensor_mode", lower_div_mode, 0), CHECKED("div.Scalar_mode", lower_div_mode, 0),
-    CHECKED("floor_divide", lower_quotient, QUOTIENT_FLOOR),
-    CHECKED("floor_divide.Scalar", lower_quotient, QUOTIENT_FLOOR),
+    WIDE("mul.Tensor", lower_math, FN_mul, 0), WIDE("mul.Scalar", lower_math, FN_mul, 0),
+    WIDE("div.Tensor", lower_math, FN_div, 0), WIDE("div.Scalar", lower_math, FN_div, 0),
+    WIDE("div.Tensor_mode", lower_div_mode, 0, TT_OP_CHECKS), WIDE("div.Scalar_mode", lower_div_mode, 0, TT_OP_CHECKS),
+    WIDE("floor_divide", lower_quotient, QUOTIENT_FLOOR, TT_OP_CHECKS),
+    WIDE("floor_divide.Scalar", lower_quotient, QUOTIENT_FLOOR, TT_OP_CHECKS),
     CHECKED("remainder.Tensor", lower_quotient, QUOTIENT_REMAINDER),
     CHECKED("remainder.Scalar", lower_quotient, QUOTIENT_REMAINDER),
     CHECKED("remainder.Scalar_Tensor", lower_quotient, QUOTIENT_REMAINDER),

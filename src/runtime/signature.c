@@ -188,6 +188,7 @@ static void present_host_tensors(rt_call_t* c) {
     else zero = tt_lattice_promote(zero, d);
   }
   if (!any) return;
+  bool wide = c->op->row && (c->op->row->flags & TT_OP_WIDE_NUMBERS);
   for (int i = 0; i < c->n_trefs; i++) {
     rt_tref_t* r = &c->trefs[i];
     if (!(r->t->flags & TT_T_HOST)) continue;
@@ -200,6 +201,7 @@ static void present_host_tensors(rt_call_t* c) {
     else if (tt_is_float(own) && wrapped) as = TT_F32;
     // The operation may compute in a wider dtype than the tensor's: uint8 / 300 divides by 300.
     if (!fits(r->t, as)) as = own;
+    if (wide && as == common && (as == TT_BF16 || as == TT_F16)) as = TT_F32;
     r->present_as = (uint8_t)as;
   }
   for (int i = 0; i < c->n_trefs; i++)
