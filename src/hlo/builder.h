@@ -156,6 +156,9 @@ hlo_t hlo_reverse(hlo_builder_t* b, hlo_t x, int n_dims, const int64_t* dims);
 // |starts|: x.rank 0-d integer values of one dtype. XLA clamps them so that the window is inside.
 hlo_t hlo_dynamic_slice(hlo_builder_t* b, hlo_t x, const hlo_t* starts, const int64_t* sizes);
 hlo_t hlo_dynamic_update_slice(hlo_builder_t* b, hlo_t x, hlo_t update, const hlo_t* starts);
+// The same along one dim: x[start, start + size), and x with |update| written from |start| on. |start|: 0-d integer.
+hlo_t hlo_slice_at(hlo_builder_t* b, hlo_t x, int dim, hlo_t start, int64_t size);
+hlo_t hlo_update_at(hlo_builder_t* b, hlo_t x, hlo_t update, int dim, hlo_t start);
 
 // ---------------------------------------------------------------- indexing
 typedef struct hlo_gather_t {

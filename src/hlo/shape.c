@@ -331,3 +331,30 @@ hlo_t hlo_dynamic_update_slice(hlo_builder_t* b, hlo_t x, hlo_t update, const hl
   if (hlo_numel(update) == 0) return x;
   return hlo_op1(b, "stablehlo.dynamic_update_slice", 2 + x->rank, in, NULL, x->dtype, x->rank, x->dims);
 }
+
+// Zeros but for |start| along |dim|.
+static bool starts_along(hlo_builder_t* b, const char* who, hlo_t x, int dim, hlo_t start, hlo_t starts[HLO_MAX_RANK]) {
+  hlo_t in[2] = {x, start};
+  if (!hlo_usable(b, who, 2, in)) return false;
+  if (dim < 0 || dim >= x->rank) {
+    hlo_fail(b, TT_INVALID_ARGUMENT, "%s: no dim %d in %s", who, dim, hlo_text_shape(b, x));
+    return false;
+  }
+  for (int d = 0; d < x->rank; d++) starts[d] = d == dim ? start : hlo_scalar_int(b, start->dtype, 0);
+  return true;
+}
+
+hlo_t hlo_slice_at(hlo_builder_t* b, hlo_t x, int dim, hlo_t start, int64_t size) {
+  hlo_t starts[HLO_MAX_RANK];
+  if (!starts_along(b, "slice_at", x, dim, start, starts)) return hlo_poison(b);
+  int64_t sizes[HLO_MAX_RANK];
+  memcpy(sizes, x->dims, (size_t)x->rank * sizeof *sizes);
+  sizes[dim] = size;
+  return hlo_dynamic_slice(b, x, starts, sizes);
+}
+
+hlo_t hlo_update_at(hlo_builder_t* b, hlo_t x, hlo_t update, int dim, hlo_t start) {
+  hlo_t starts[HLO_MAX_RANK];
+  if (!starts_along(b, "update_at", x, dim, start, starts)) return hlo_poison(b);
+  return hlo_dynamic_update_slice(b, x, update, starts);
+}

@@ -250,10 +250,8 @@ static hlo_t roll_dim(hlo_builder_t* b, hlo_t x, hlo_t shift, int dim) {
   if (n <= 1) return x;
   hlo_t size = hlo_scalar_int(b, TT_I64, n);
   hlo_t start = hlo_remainder(b, hlo_subtract(b, size, hlo_remainder(b, shift, size)), size);  // in [0, n)
-  hlo_t starts[TT_MAX_RANK];
-  for (int i = 0; i < x->rank; i++) starts[i] = i == dim ? start : hlo_scalar_int(b, TT_I64, 0);
   const hlo_t twice[2] = {x, x};
-  return hlo_dynamic_slice(b, hlo_concat(b, 2, twice, dim), starts, x->dims);
+  return hlo_slice_at(b, hlo_concat(b, 2, twice, dim), dim, start, n);
 }
 
 static void lower_roll(tt_lower_t* l) {

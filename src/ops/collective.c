@@ -148,13 +148,7 @@ static void lower_narrow_at(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   hlo_t x = tt_in(l, 0);
   int dim = hlo_dim(b, tt_int(l, 1), x->rank);
-  int64_t sizes[TT_MAX_RANK];
-  hlo_t starts[TT_MAX_RANK], zero = hlo_scalar_int(b, TT_I64, 0);
-  if (hlo_failed(b) || x->rank > TT_MAX_RANK) return;
-  for (int i = 0; i < x->rank; i++) sizes[i] = x->dims[i], starts[i] = zero;
-  sizes[dim] = tt_int(l, 3);
-  starts[dim] = hlo_convert(b, tt_in(l, 2), TT_I64);
-  tt_ret(l, 0, hlo_dynamic_slice(b, x, starts, sizes));
+  tt_ret(l, 0, hlo_slice_at(b, x, dim, hlo_convert(b, tt_in(l, 2), TT_I64), tt_int(l, 3)));
 }
 
 static void lower_after(tt_lower_t* l) { tt_ret(l, 0, hlo_after(tt_b(l), tt_in(l, 0), tt_in(l, 1))); }

@@ -26,10 +26,23 @@ int rt_graph_add(tt_graph_t* g, hlo_t v) {
   return g->n_values++;
 }
 
-static tt_status_t add_checked(tt_graph_t* g, hlo_t v, int* out_id) {
+tt_status_t rt_graph_give(tt_graph_t* g, hlo_t v, int* out_id) {
+  *out_id = -1;
+  TT_TRY(hlo_builder_error(g->b));
   *out_id = rt_graph_add(g, v);
-  if (*out_id < 0) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
-  return hlo_builder_error(g->b);
+  return *out_id < 0 ? tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted") : NULL;
+}
+
+tt_status_t rt_graph_value(const tt_graph_t* g, int id, hlo_t* out) {
+  if (id < 0 || id >= g->n_values) return tt_error(TT_INVALID_ARGUMENT, "there is no value %d", id);
+  *out = g->values[id];
+  return NULL;
+}
+
+tt_status_t rt_graph_place(tt_graph_t* g, int id, hlo_t* out) {
+  TT_TRY(rt_graph_value(g, id, out));
+  *out = hlo_convert(g->b, hlo_reshape(g->b, *out, 0, NULL), TT_I32);
+  return NULL;
 }
 
 static tt_graph_t* graph_new(hlo_builder_t* b) {
@@ -84,7 +97,7 @@ tt_status_t tt_graph_param(tt_graph_t* g, tt_dtype_t dtype, int rank, const int6
   if (g->lower) return tt_error(TT_FAILED_PRECONDITION, "a traced decomposition has no parameters of its own");
   hlo_t v = tt_emit_operand(g->e, (tt_operand_t){.kind = TT_OPERAND_PARAM, .index = g->n_params}, dtype, rank, dims);
   g->n_params++;
-  return add_checked(g, v, out_id);
+  return rt_graph_give(g, v, out_id);
 }
 
 tt_status_t tt_graph_constant(tt_graph_t* g, tt_dtype_t dtype, int rank, const int64_t* dims, const void* data, int* out_id) {
@@ -93,7 +106,7 @@ tt_status_t tt_graph_constant(tt_graph_t* g, tt_dtype_t dtype, int rank, const i
   *out_id = -1;
   if (!data && n) return tt_error(TT_INVALID_ARGUMENT, "a constant of %lld elements without data", (long long)n);
   if (g->script) rt_script_constant(g->script, dtype, rank, dims, data);
-  return add_checked(g, hlo_array(g->b, dtype, rank, dims, data), out_id);
+  return rt_graph_give(g, hlo_array(g->b, dtype, rank, dims, data), out_id);
 }
 
 static tt_status_t bind_value(tt_graph_t* g, const char* name, int i, const tt_value_t* v, tt_larg_t* a) {
@@ -298,6 +311,14 @@ tt_status_t tt_graph_text(tt_graph_t* g, char** out_text, size_t* out_len) {
 
 void tt_text_free(char* text) { tt_free(text); }
 
+static void program_free(tt_program_t* p) {
+  if (!p) return;
+  tt_free(p->donated);
+  tt_free(p->writes);
+  tt_free(p->params);
+  tt_free(p);
+}
+
 tt_status_t tt_graph_compile(tt_graph_t* g, const char* overrides, tt_program_t** out_program) {
   *out_program = NULL;
   TT_TRY(rt_check_device(g->device));
@@ -328,8 +349,7 @@ tt_status_t tt_graph_compile(tt_graph_t* g, const char* overrides, tt_program_t*
   if (!status && e->n_outputs) status = rt_compile_cached(g->device, &text, overrides, "graph", &e->exe);
   tt_strbuf_deinit(&text);
   if (status) {
-    if (p) tt_free(p->donated), tt_free(p->writes), tt_free(p->params);
-    tt_free(p);
+    program_free(p);
     rt_lock();
     rt_entry_release(e);
     rt_unlock();
@@ -346,10 +366,7 @@ void tt_program_release(tt_program_t* p) {
   rt_lock();
   rt_entry_release(p->entry);
   rt_unlock();
-  tt_free(p->donated);
-  tt_free(p->writes);
-  tt_free(p->params);
-  tt_free(p);
+  program_free(p);
 }
 
 int tt_program_outputs(const tt_program_t* p) { return p->entry->n_fresh; }

@@ -1,4 +1,5 @@
-// A graph under construction: shared by graph.c (values, calls, compiling, running) and graph_control.c (control flow).
+// A graph under construction: shared by graph.c (values, calls, compiling, running), graph_control.c (control flow) and
+// graph_dynamic.c (bounded sizes).
 //
 // Depends on: tt/graph.h, runtime/entry.
 // Threads: thread-compatible: one graph, one thread.
@@ -39,8 +40,13 @@ struct tt_graph_t {
   int64_t check_serial;      // numbers of checks that regions report
 };
 
-
 // Numbers |v|; -1 when memory is out.
 int rt_graph_add(tt_graph_t* g, hlo_t v);
+// The same, or what is wrong: with memory, or with what was built so far.
+TT_MUST_USE tt_status_t rt_graph_give(tt_graph_t* g, hlo_t v, int* out_id);
+// The value of an id that a caller names.
+TT_MUST_USE tt_status_t rt_graph_value(const tt_graph_t* g, int id, hlo_t* out);
+// |id|, of one integer, as a place along a dim.
+TT_MUST_USE tt_status_t rt_graph_place(tt_graph_t* g, int id, hlo_t* out);
 
 #endif  // TT_RUNTIME_GRAPH_H_

@@ -10,16 +10,6 @@
 
 static tt_status_t no_memory(void) { return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted"); }
 
-static tt_status_t add_checked(tt_graph_t* g, hlo_t v, int* out_id) {
-  TT_TRY(hlo_builder_error(g->b));
-  *out_id = rt_graph_add(g, v);
-  return *out_id < 0 ? no_memory() : NULL;
-}
-
-static tt_status_t bad_id(const tt_graph_t* g, int id) {
-  return id < 0 || id >= g->n_values ? tt_error(TT_INVALID_ARGUMENT, "there is no value %d", id) : NULL;
-}
-
 static tt_status_t bad_region(const tt_graph_t* g, int region, bool open) {
   if (region < 0 || region >= g->n_regions || g->regions[region].open != open)
     return tt_error(TT_INVALID_ARGUMENT, "region %d is not %s", region, open ? "open" : "complete");
@@ -44,7 +34,7 @@ tt_status_t tt_graph_region_begin(tt_graph_t* g, tt_region_kind_t kind, int* out
 tt_status_t tt_graph_region_arg(tt_graph_t* g, int region, tt_dtype_t dtype, int rank, const int64_t* dims, int* out_id) {
   *out_id = -1;
   TT_TRY(bad_region(g, region, true));
-  return add_checked(g, hlo_region_arg(g->b, g->regions[region].region, dtype, rank, dims), out_id);
+  return rt_graph_give(g, hlo_region_arg(g->b, g->regions[region].region, dtype, rank, dims), out_id);
 }
 
 // Moves the checks of the region out of the emission; the first that failed as number and value.
@@ -72,10 +62,7 @@ tt_status_t tt_graph_region_end(tt_graph_t* g, int region, int n, const int* ids
   hlo_builder_t* b = g->b;
   hlo_t* results = tt_arena_alloc(hlo_builder_arena(b), ((size_t)n + 2) * sizeof *results);
   if (!results) return no_memory();
-  for (int i = 0; i < n; i++) {
-    TT_TRY(bad_id(g, ids[i]));
-    results[i] = g->values[ids[i]];
-  }
+  for (int i = 0; i < n; i++) TT_TRY(rt_graph_value(g, ids[i], &results[i]));
   hlo_t number = NULL, value = NULL;
   TT_TRY(fold_checks(g, r, &number, &value));
   if (r->kind != TT_REGION_BRANCH) {
@@ -110,15 +97,16 @@ static tt_status_t report(tt_graph_t* g, const rt_graph_region_t* r, hlo_t numbe
 }
 
 tt_status_t tt_graph_if(tt_graph_t* g, int pred, int then_region, int else_region, int n, int* out_ids) {
-  TT_TRY(bad_id(g, pred));
+  hlo_t p;
+  TT_TRY(rt_graph_value(g, pred, &p));
   TT_TRY(bad_region(g, then_region, false));
   TT_TRY(bad_region(g, else_region, false));
   hlo_builder_t* b = g->b;
   hlo_t* out = tt_arena_alloc(hlo_builder_arena(b), ((size_t)n + 2) * sizeof *out);
   if (!out) return no_memory();
   rt_graph_region_t *yes = &g->regions[then_region], *no = &g->regions[else_region];
-  hlo_if(b, hlo_convert(b, hlo_reshape(b, g->values[pred], 0, NULL), TT_BOOL), yes->region, no->region, n + 2, out);
-  for (int i = 0; i < n; i++) TT_TRY(add_checked(g, out[i], &out_ids[i]));
+  hlo_if(b, hlo_convert(b, hlo_reshape(b, p, 0, NULL), TT_BOOL), yes->region, no->region, n + 2, out);
+  for (int i = 0; i < n; i++) TT_TRY(rt_graph_give(g, out[i], &out_ids[i]));
   TT_TRY(report(g, yes, out[n], out[n + 1]));
   return report(g, no, out[n], out[n + 1]);
 }
@@ -130,42 +118,33 @@ tt_status_t tt_graph_while(tt_graph_t* g, int n, const int* init, int condition,
   hlo_t* in = tt_arena_alloc(hlo_builder_arena(b), ((size_t)n + 2) * 2 * sizeof *in);
   if (!in) return no_memory();
   hlo_t* out = in + n + 2;
-  for (int i = 0; i < n; i++) {
-    TT_TRY(bad_id(g, init[i]));
-    in[i] = g->values[init[i]];
-  }
+  for (int i = 0; i < n; i++) TT_TRY(rt_graph_value(g, init[i], &in[i]));
   in[n] = in[n + 1] = hlo_scalar_int(b, TT_I64, 0);
   hlo_while(b, n + 2, in, g->regions[condition].region, g->regions[body].region, out);
-  for (int i = 0; i < n; i++) TT_TRY(add_checked(g, out[i], &out_ids[i]));
+  for (int i = 0; i < n; i++) TT_TRY(rt_graph_give(g, out[i], &out_ids[i]));
   return report(g, &g->regions[body], out[n], out[n + 1]);
 }
 
 // ---------------------------------------------------------------- rows
-static tt_status_t row_starts(tt_graph_t* g, int x, int index, hlo_t starts[TT_MAX_RANK]) {
+static tt_status_t row_of(tt_graph_t* g, int x, int index, hlo_t* out_x, hlo_t* out_place) {
   TT_TRY(not_traced(g));
-  TT_TRY(bad_id(g, x));
-  TT_TRY(bad_id(g, index));
-  if (g->values[x]->rank < 1) return tt_error(TT_INVALID_ARGUMENT, "a 0-d value has no rows");
-  starts[0] = hlo_convert(g->b, hlo_reshape(g->b, g->values[index], 0, NULL), TT_I32);
-  for (int d = 1; d < g->values[x]->rank; d++) starts[d] = hlo_scalar_int(g->b, TT_I32, 0);
-  return hlo_builder_error(g->b);
+  TT_TRY(rt_graph_value(g, x, out_x));
+  if ((*out_x)->rank < 1) return tt_error(TT_INVALID_ARGUMENT, "a 0-d value has no rows");
+  return rt_graph_place(g, index, out_place);
 }
 
 tt_status_t tt_graph_row(tt_graph_t* g, int x, int index, int* out_id) {
-  hlo_t starts[TT_MAX_RANK];
-  int64_t sizes[TT_MAX_RANK];
+  hlo_t v, place;
   *out_id = -1;
-  TT_TRY(row_starts(g, x, index, starts));
-  hlo_t v = g->values[x];
-  for (int d = 0; d < v->rank; d++) sizes[d] = d ? v->dims[d] : 1;
-  return add_checked(g, hlo_squeeze(g->b, hlo_dynamic_slice(g->b, v, starts, sizes), 0), out_id);
+  TT_TRY(row_of(g, x, index, &v, &place));
+  return rt_graph_give(g, hlo_squeeze(g->b, hlo_slice_at(g->b, v, 0, place, 1), 0), out_id);
 }
 
 tt_status_t tt_graph_set_row(tt_graph_t* g, int x, int index, int row, int* out_id) {
-  hlo_t starts[TT_MAX_RANK];
+  hlo_t v, u, place;
   *out_id = -1;
-  TT_TRY(row_starts(g, x, index, starts));
-  TT_TRY(bad_id(g, row));
-  hlo_t update = hlo_unsqueeze(g->b, hlo_convert(g->b, g->values[row], g->values[x]->dtype), 0);
-  return add_checked(g, hlo_dynamic_update_slice(g->b, g->values[x], update, starts), out_id);
+  TT_TRY(row_of(g, x, index, &v, &place));
+  TT_TRY(rt_graph_value(g, row, &u));
+  u = hlo_unsqueeze(g->b, hlo_convert(g->b, u, v->dtype), 0);
+  return rt_graph_give(g, hlo_update_at(g->b, v, u, 0, place), out_id);
 }

@@ -5,52 +5,37 @@
 
 static tt_status_t value(tt_graph_t* g, int id, hlo_t* out) {
   if (g->lower) return tt_error(TT_FAILED_PRECONDITION, "a traced decomposition has no bounded sizes");
-  if (id < 0 || id >= g->n_values) return tt_error(TT_INVALID_ARGUMENT, "there is no value %d", id);
-  *out = g->values[id];
-  return NULL;
-}
-
-static tt_status_t give(tt_graph_t* g, hlo_t v, int* out_id) {
-  *out_id = rt_graph_add(g, v);
-  if (*out_id < 0) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
-  return hlo_builder_error(g->b);
+  return rt_graph_value(g, id, out);
 }
 
 tt_status_t tt_graph_sizes(tt_graph_t* g, int n, int* out_id) {
   const int64_t dims = n;
   *out_id = -1;
   if (g->lower) return tt_error(TT_FAILED_PRECONDITION, "a traced decomposition has no bounded sizes");
-  return give(g, tt_emit_operand(g->e, (tt_operand_t){.kind = TT_OPERAND_SIZES}, TT_I64, 1, &dims), out_id);
+  return rt_graph_give(g, tt_emit_operand(g->e, (tt_operand_t){.kind = TT_OPERAND_SIZES}, TT_I64, 1, &dims), out_id);
 }
 
-// Zeros but for |start| along |dim|, as dynamic_slice takes them.
-static tt_status_t starts_along(tt_graph_t* g, hlo_t x, int dim, int start, hlo_t starts[TT_MAX_RANK]) {
-  hlo_t s;
-  TT_TRY(value(g, start, &s));
-  if (dim < 0 || dim >= x->rank) return tt_error(TT_OUT_OF_RANGE, "dim %d of a value of rank %d", dim, x->rank);
-  for (int d = 0; d < x->rank; d++) starts[d] = hlo_scalar_int(g->b, TT_I32, 0);
-  starts[dim] = hlo_convert(g->b, hlo_reshape(g->b, s, 0, NULL), TT_I32);
-  return hlo_builder_error(g->b);
+// Value |x| and, along its |dim|, the place |start|.
+static tt_status_t place_along(tt_graph_t* g, int x, int dim, int start, hlo_t* out_x, hlo_t* out_place) {
+  TT_TRY(value(g, x, out_x));
+  if (dim < 0 || dim >= (*out_x)->rank)
+    return tt_error(TT_OUT_OF_RANGE, "dim %d of a value of rank %d", dim, (*out_x)->rank);
+  return rt_graph_place(g, start, out_place);
 }
 
 tt_status_t tt_graph_slice(tt_graph_t* g, int x, int dim, int start, int64_t size, int* out_id) {
-  hlo_t v, starts[TT_MAX_RANK];
+  hlo_t v, place;
   *out_id = -1;
-  TT_TRY(value(g, x, &v));
-  TT_TRY(starts_along(g, v, dim, start, starts));
-  int64_t sizes[TT_MAX_RANK];
-  memcpy(sizes, v->dims, (size_t)v->rank * sizeof *sizes);
-  sizes[dim] = size;
-  return give(g, hlo_dynamic_slice(g->b, v, starts, sizes), out_id);
+  TT_TRY(place_along(g, x, dim, start, &v, &place));
+  return rt_graph_give(g, hlo_slice_at(g->b, v, dim, place, size), out_id);
 }
 
 tt_status_t tt_graph_update(tt_graph_t* g, int x, int update, int dim, int start, int* out_id) {
-  hlo_t v, u, starts[TT_MAX_RANK];
+  hlo_t v, u, place;
   *out_id = -1;
-  TT_TRY(value(g, x, &v));
+  TT_TRY(place_along(g, x, dim, start, &v, &place));
   TT_TRY(value(g, update, &u));
-  TT_TRY(starts_along(g, v, dim, start, starts));
-  return give(g, hlo_dynamic_update_slice(g->b, v, hlo_convert(g->b, u, v->dtype), starts), out_id);
+  return rt_graph_give(g, hlo_update_at(g->b, v, hlo_convert(g->b, u, v->dtype), dim, place), out_id);
 }
 
 // ---------------------------------------------------------------- factors
@@ -92,7 +77,7 @@ tt_status_t tt_graph_mask(tt_graph_t* g, int n, const tt_factor_t* factors, int*
     hlo_t in = hlo_compare(g->b, HLO_LT, digit(g->b, index, inner, factors[i].bound, i == 0), size);
     mask = mask ? hlo_and_(g->b, mask, in) : in;
   }
-  return give(g, mask ? mask : hlo_splat(g->b, TT_BOOL, 1, 1, &total), out_id);
+  return rt_graph_give(g, mask ? mask : hlo_splat(g->b, TT_BOOL, 1, 1, &total), out_id);
 }
 
 tt_status_t tt_graph_regroup(tt_graph_t* g, int x, int dim, int n_from, const tt_factor_t* from, int n_to,
@@ -124,17 +109,15 @@ tt_status_t tt_graph_regroup(tt_graph_t* g, int x, int dim, int n_from, const tt
     step *= from[i].bound;
   }
   place = hlo_clamp(b, hlo_scalar_int(b, dtype, 0), place, hlo_scalar_int(b, dtype, before - 1));
-  return give(g, hlo_take(b, v, place, dim), out_id);
+  return rt_graph_give(g, hlo_take(b, v, place, dim), out_id);
 }
 
 tt_status_t tt_graph_check(tt_graph_t* g, int bad, int number, tt_code_t code, const char* message) {
   hlo_t when, what;
   TT_TRY(value(g, bad, &when));
   TT_TRY(value(g, number, &what));
-  size_t n = strlen(message) + 1;
-  char* text = tt_arena_alloc(hlo_builder_arena(g->b), n);
+  char* text = tt_arena_copy(hlo_builder_arena(g->b), message, strlen(message) + 1);
   if (!text) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
-  memcpy(text, message, n);
   tt_lower_t l = {.e = g->e, .name = "check"};
   tt_check(&l, hlo_convert(g->b, hlo_reshape(g->b, when, 0, NULL), TT_BOOL), hlo_reshape(g->b, what, 0, NULL), code, text);
   return hlo_builder_error(g->b);
