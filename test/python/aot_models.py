@@ -15,6 +15,15 @@ class Norm(nn.Module):
         return F.rms_norm(x, x.shape[-1:], self.weight)
 
 
+def rotate(x):
+    """Positions as angles: queries or keys (..., length, dim), rotated."""
+    length, dim = x.shape[-2:]
+    angle = torch.outer(torch.arange(length, device=x.device), 10000.0 ** -(torch.arange(0, dim, 2, device=x.device) / dim))
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    a, b = x.chunk(2, -1)
+    return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
+
+
 class Block(nn.Module):
     """A Llama-like layer: RMS norm, attention with rotated queries and keys, SwiGLU."""
 
@@ -26,17 +35,10 @@ class Block(nn.Module):
         self.up, self.gate, self.down = (nn.Linear(dim, ffn, bias=False), nn.Linear(dim, ffn, bias=False),
                                          nn.Linear(ffn, dim, bias=False))
 
-    def rotate(self, x):
-        length, dim = x.shape[-2:]
-        angle = torch.outer(torch.arange(length, device=x.device), 10000.0 ** -(torch.arange(0, dim, 2, device=x.device) / dim))
-        cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
-        a, b = x.chunk(2, -1)
-        return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
-
     def forward(self, x):
         b, s, d = x.shape
         q, k, v = (t.view(b, s, self.heads, -1).transpose(1, 2) for t in self.qkv(self.n1(x)).chunk(3, -1))
-        y = F.scaled_dot_product_attention(self.rotate(q), self.rotate(k), v, is_causal=True)
+        y = F.scaled_dot_product_attention(rotate(q), rotate(k), v, is_causal=True)
         x = x + self.o(y.transpose(1, 2).reshape(b, s, d))
         h = self.n2(x)
         return x + self.down(F.silu(self.gate(h)) * self.up(h))

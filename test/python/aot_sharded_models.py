@@ -6,6 +6,8 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.parallel import ColwiseParallel, PrepareModuleInput, RowwiseParallel, SequenceParallel, parallelize_module
 
+from aot_models import rotate
+
 # Published configurations: meta-llama/Llama-3.1-{8B,70B,405B}, Qwen/Qwen3-{30B-A3B,235B-A22B}.
 LLAMA_8B = {"dim": 4096, "layers": 32, "heads": 32, "kv": 8, "head": 128, "ffn": 14336, "vocab": 128256}
 LLAMA_70B = {"dim": 8192, "layers": 80, "heads": 64, "kv": 8, "head": 128, "ffn": 28672, "vocab": 128256}
@@ -23,17 +25,10 @@ class Attention(nn.Module):
         self.q, self.k, self.v = (nn.Linear(dim, n * head, bias=False) for n in (heads, kv, kv))
         self.o = nn.Linear(heads * head, dim, bias=False)
 
-    def rotate(self, x):
-        length, dim = x.shape[-2:]
-        angle = torch.outer(torch.arange(length, device=x.device), 10000.0 ** -(torch.arange(0, dim, 2, device=x.device) / dim))
-        cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
-        a, b = x.chunk(2, -1)
-        return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
-
     def forward(self, x):
         b, s, _ = x.shape
         q, k, v = (f(x).view(b, s, -1, self.head).transpose(1, 2) for f in (self.q, self.k, self.v))
-        y = F.scaled_dot_product_attention(self.rotate(q), self.rotate(k), v, is_causal=True, enable_gqa=True)
+        y = F.scaled_dot_product_attention(rotate(q), rotate(k), v, is_causal=True, enable_gqa=True)
         return self.o(y.transpose(1, 2).reshape(b, s, -1))
 
 

@@ -18,8 +18,8 @@ import torch
 from .. import _C
 from .._run import caller
 from .bounds import code, expression
-from .lowering import ASSERTIONS, SIZES, Lowering, row_name
-from .sizes import CannotLower
+from .lowering import ASSERTIONS, SIZES, Lowering, gives_one, row_name
+from .sizes import CannotLower, mapped
 
 aten = torch.ops.aten
 
@@ -137,6 +137,16 @@ class BoundedLowering(Lowering):
         """One row on values of the graph; |result|, |physical|: dtype and dims of its one result."""
         return self.graph.call(name, *args, _outs=[(result, list(physical))], **kwargs)[0]
 
+    def row(self, name, dtype, dims, /, *args, **kwargs):
+        """One row on values of the graph whose one result has |dims|: a Val."""
+        dims = tuple(dims)
+        return Val(self.op(name, dtype, [room(d) for d in dims], *args, **kwargs), dtype, dims)
+
+    def view(self, v, dims):
+        """|v|'s elements as |dims|, with as much room in all."""
+        physical = [room(d) for d in dims]
+        return self.row("view", v.dtype, dims, v.node, physical)
+
     def constant(self, value, dtype):
         key = ("constant", value, dtype)
         if key not in self.memo or value != value:
@@ -146,7 +156,7 @@ class BoundedLowering(Lowering):
     def convert(self, v, dtype):
         if v.dtype == dtype:
             return v
-        return Val(self.op("_to_copy", dtype, v.physical, v.node, dtype=dtype), dtype, v.dims)
+        return self.row("_to_copy", dtype, v.dims, v.node, dtype=dtype)
 
     def mask(self, v, which):
         """True where an element of |v| is there, along the dims |which|; broadcastable to it."""
@@ -172,8 +182,7 @@ class BoundedLowering(Lowering):
             return v
         key = ("fill", v.node.id, v.dims, str(value), tuple(which))
         if key not in self.memo:
-            node = self.op("where.self", v.dtype, v.physical, self.mask(v, which), v.node, self.constant(value, v.dtype))
-            self.memo[key] = Val(node, v.dtype, v.dims)
+            self.memo[key] = self.row("where.self", v.dtype, v.dims, self.mask(v, which), v.node, self.constant(value, v.dtype))
         return self.memo[key]
 
     # ------------------------------------------------------------ room
@@ -191,30 +200,25 @@ class BoundedLowering(Lowering):
             node = self.op("constant_pad_nd", v.dtype, physical, node, pads, value)
         return Val(node, v.dtype, (*v.dims[:d], dim, *v.dims[d + 1:]))
 
-    def plain(self, v, which=None):
-        """|v| with one factor, of its own bound, in each of the dims |which| (None: all)."""
-        for d in range(v.rank) if which is None else which:
-            size = true_size(v.dims[d])
-            want = self.dim(size)
-            if v.dims[d] == want:
-                continue
-            if len(v.dims[d]) == 1:
-                v = self.resize(v, d, want)
-            else:
-                node = self.graph.regroup(v.node, d, self.factors(v.dims[d]), self.factors(want))
-                v = Val(node, v.dtype, (*v.dims[:d], want, *v.dims[d + 1:]))
-        return v
+    def to_dim(self, v, d, want):
+        """|v| whose dim |d| is laid out as |want|, of the same true size."""
+        if v.dims[d] == want:
+            return v
+        if len(v.dims[d]) == 1 and len(want) == 1:
+            return self.resize(v, d, want)
+        node = self.graph.regroup(v.node, d, self.factors(v.dims[d]), self.factors(want))
+        return Val(node, v.dtype, (*v.dims[:d], want, *v.dims[d + 1:]))
 
     def to_dims(self, v, dims):
         """|v| laid out as |dims|, whose true sizes are its own."""
         for d, want in enumerate(dims):
-            if v.dims[d] == want:
-                continue
-            if len(v.dims[d]) == 1 and len(want) == 1:
-                v = self.resize(v, d, want)
-            else:
-                node = self.graph.regroup(v.node, d, self.factors(v.dims[d]), self.factors(want))
-                v = Val(node, v.dtype, (*v.dims[:d], want, *v.dims[d + 1:]))
+            v = self.to_dim(v, d, want)
+        return v
+
+    def plain(self, v, which=None):
+        """|v| with one factor, of its own bound, in each of the dims |which| (None: all)."""
+        for d in range(v.rank) if which is None else which:
+            v = self.to_dim(v, d, self.dim(true_size(v.dims[d])))
         return v
 
     def unify(self, values, places):
@@ -230,13 +234,7 @@ class BoundedLowering(Lowering):
                 self.assume_equal(sizes[0], s)
             want = self.dim(sizes[0])
             for i, d in here:
-                if values[i].dims[d] != want:
-                    source = values[i]
-                    if len(source.dims[d]) == 1:
-                        values[i] = self.resize(source, d, want)
-                    else:
-                        node = self.graph.regroup(source.node, d, self.factors(source.dims[d]), self.factors(want))
-                        values[i] = Val(node, source.dtype, (*source.dims[:d], want, *source.dims[d + 1:]))
+                values[i] = self.to_dim(values[i], d, want)
         return values
 
     def broadcast(self, values):
@@ -309,13 +307,10 @@ class BoundedLowering(Lowering):
             else:
                 want = [self.dim(s) for s in b]
                 joined = tuple(f for d in want for f in d)
-                node = self.graph.regroup(flat.node, g, self.factors(have), self.factors(joined))
-                flat = Val(node, v.dtype, (*flat.dims[:g], joined, *flat.dims[g + 1:]))
+                flat = self.to_dim(flat, g, joined)
                 dims += want
         out = Val(flat.node, v.dtype, tuple(dims))
-        if out.physical != flat.physical:
-            out.node = self.op("view", v.dtype, out.physical, flat.node, out.physical)
-        return out
+        return out if out.physical == flat.physical else self.view(flat, out.dims)
 
     # ------------------------------------------------------------ inputs
     def host_numbers(self):
@@ -358,16 +353,8 @@ class BoundedLowering(Lowering):
             return bool(e) if isinstance(value, torch.SymBool) else float(e)
         return Sym(e)
 
-    def argument(self, a, env):
-        if isinstance(a, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-            return self.symbolic(a)
-        if isinstance(a, torch.fx.Node):
-            return env[a]
-        if isinstance(a, (list, tuple)):
-            return type(a)(self.argument(x, env) for x in a) if type(a) in (list, tuple) else [self.argument(x, env) for x in a]
-        if isinstance(a, dict):
-            return {k: self.argument(v, env) for k, v in a.items()}
-        return a
+    def plain_argument(self, a):
+        return self.symbolic(a) if isinstance(a, (torch.SymInt, torch.SymFloat, torch.SymBool)) else a
 
     def expected(self, node):
         """Of each result: (dtype, sizes as expressions), None where nobody looks at it or it is no tensor."""
@@ -417,8 +404,7 @@ class BoundedLowering(Lowering):
         outs = self.expected(node)
         result = self.apply(name, target, args, kwargs, outs)
         self.account(outs)
-        single = len(target._schema.returns) == 1 and "List" not in str(target._schema.returns[0].type)
-        return result[0] if single else result
+        return result[0] if gives_one(target) else result
 
     def account(self, outs):
         for o in outs or ():
@@ -610,10 +596,4 @@ def _leaves(tree):
 
 def _nodes(tree):
     """|tree| with values of the graph in place of Val."""
-    if isinstance(tree, Val):
-        return tree.node
-    if isinstance(tree, (list, tuple)):
-        return [_nodes(x) for x in tree]
-    if isinstance(tree, dict):
-        return {k: _nodes(v) for k, v in tree.items()}
-    return tree
+    return mapped(tree, lambda x: x.node if isinstance(x, Val) else x)

@@ -178,12 +178,9 @@ def keys_seen(low, a, q, k):
     if bias is None:
         return keys, causal
     (bias, keys), dims = low.broadcast([bias, keys])
-    out = Val(None, bias.dtype, dims)
     if bias.dtype == torch.bool:
-        out.node = low.op("bitwise_and.Tensor", torch.bool, out.physical, bias.node, keys.node)
-    else:
-        out.node = low.op("where.self", bias.dtype, out.physical, keys.node, bias.node, low.constant(-math.inf, bias.dtype))
-    return out, causal
+        return low.row("bitwise_and.Tensor", torch.bool, dims, bias.node, keys.node), causal
+    return low.row("where.self", bias.dtype, dims, keys.node, bias.node, low.constant(-math.inf, bias.dtype)), causal
 
 
 def attention_operands(low, a):

@@ -73,17 +73,12 @@ def arg_reduce(low, a):
 # ---------------------------------------------------------------- means and variances
 def total(low, v, which, dtype):
     """Sum over |which|, kept as 1."""
-    dims = kept(v, which, True)
-    out = Val(None, dtype, dims)
-    out.node = low.op("sum.dim_IntList", dtype, out.physical, low.fill(v, 0, which).node, which, True, dtype=dtype)
-    return out
+    return low.row("sum.dim_IntList", dtype, kept(v, which, True), low.fill(v, 0, which).node, which, True, dtype=dtype)
 
 
 def binary(low, name, x, y):
     (x, y), dims = low.broadcast([x, y])
-    out = Val(None, x.dtype, dims)
-    out.node = low.op(name, x.dtype, out.physical, x.node, y.node)
-    return out
+    return low.row(name, x.dtype, dims, x.node, y.node)
 
 
 def divided(low, v, n):

@@ -72,10 +72,7 @@ def sized(low, a, i=0):
 
 def emit(low, a, dims, *args, i=0, name=None, **kwargs):
     """One row whose result |i| has |dims|: a Val."""
-    dtype = a.outs[i][0]
-    v = Val(None, dtype, tuple(dims))
-    v.node = low.op(name or a.name, dtype, v.physical, *args, **kwargs)
-    return v
+    return low.row(name or a.name, a.outs[i][0], dims, *args, **kwargs)
 
 
 def emit_all(low, a, all_dims, *args):
@@ -202,9 +199,7 @@ def window(low, v, d, start, size, step=1):
         n = room(v.dims[d])
         start = max(0, min(n, start + n if start < 0 else start))
         dims = (*v.dims[:d], ((size, size),), *v.dims[d + 1:])
-        out = Val(None, v.dtype, dims)
-        out.node = low.op("slice.Tensor", v.dtype, out.physical, v.node, d, start, max(start, start + (size - 1) * step + 1), step)
-        return out
+        return low.row("slice.Tensor", v.dtype, dims, v.node, d, start, max(start, start + (size - 1) * step + 1), step)
     v = low.plain(v, [d])
     want, whole = low.dim(size), true_size(v.dims[d])
     span = (room(want) - 1) * step + 1  # of x that is looked at
@@ -212,30 +207,22 @@ def window(low, v, d, start, size, step=1):
         short = start + span - room(v.dims[d])
         if short > 0:
             v = low.resize(v, d, ((whole, room(v.dims[d]) + short),))
-        out = Val(None, v.dtype, (*v.dims[:d], want, *v.dims[d + 1:]))
-        out.node = low.op("slice.Tensor", v.dtype, out.physical, v.node, d, start, start + span, step)
-        return out
+        return low.row("slice.Tensor", v.dtype, (*v.dims[:d], want, *v.dims[d + 1:]), v.node, d, start, start + span, step)
     begin = low.number(f"window_start({code(start.expr) if isinstance(start, Sym) else start}, {code(whole)})")
     v = low.resize(v, d, ((whole, room(v.dims[d]) + span),))  # so that no window is moved to be inside
-    node = low.graph.slice(v.node, d, begin, span)
-    out = Val(node, v.dtype, (*v.dims[:d], want, *v.dims[d + 1:]))
-    if step != 1:
-        out.node = low.op("slice.Tensor", v.dtype, out.physical, node, d, 0, span, step)
-    return out
+    node, dims = low.graph.slice(v.node, d, begin, span), (*v.dims[:d], want, *v.dims[d + 1:])
+    return Val(node, v.dtype, dims) if step == 1 else low.row("slice.Tensor", v.dtype, dims, node, d, 0, span, step)
+
+
+def row_at(low, v, d, index):
+    """Place |index| along |d|, which goes; window_start wraps what is negative."""
+    row = window(low, v, d, index, 1)
+    return low.view(row, (*row.dims[:d], *row.dims[d + 1:]))
 
 
 @rule("select.int", "select_copy.int")
 def select(low, a):
-    v = a.input
-    d = wrapped(a.dim, v.rank)
-    index = a.index
-    if isinstance(index, Sym) and (index.expr.could_extract_minus_sign() or not index.expr.is_nonnegative):
-        index = index  # window_start wraps what is negative
-    row = window(low, v, d, index, 1)
-    dims = (*row.dims[:d], *row.dims[d + 1:])
-    out = Val(None, v.dtype, dims)
-    out.node = low.op("view", v.dtype, out.physical, row.node, out.physical)
-    return [out]
+    return [row_at(low, a.input, wrapped(a.dim, a.input.rank), a.index)]
 
 
 @rule("split.Tensor", "split_copy.Tensor", "unsafe_split.Tensor", "split.sizes", "split_with_sizes", "split_with_sizes_copy",
@@ -258,13 +245,7 @@ def unbind(low, a):
     d = wrapped(a.dim, v.rank)
     if v.dynamic([d]):
         raise CannotLower("unbind along a symbolic dim")
-    out = []
-    for i in range(room(v.dims[d])):
-        row = window(low, v, d, i, 1)
-        piece = Val(None, v.dtype, (*v.dims[:d], *v.dims[d + 1:]))
-        piece.node = low.op("view", v.dtype, piece.physical, row.node, piece.physical)
-        out.append(piece)
-    return out
+    return [row_at(low, v, d, i) for i in range(room(v.dims[d]))]
 
 
 @rule("cat")
@@ -285,8 +266,7 @@ def concat(low, pieces, d, size):
     last_dynamic = [i for i, v in enumerate(pieces) if v.dynamic([d])]
     if not last_dynamic or last_dynamic == [len(pieces) - 1]:
         total = sum(room(v.dims[d]) for v in pieces)
-        out = Val(None, dtype, dims(((size, total),)))
-        out.node = low.op("cat", dtype, out.physical, [v.node for v in pieces], d)
+        out = low.row("cat", dtype, dims(((size, total),)), [v.node for v in pieces], d)
         return low.resize(out, d, want) if total != room(want) else Val(out.node, dtype, dims(want))
     spare = max((room(v.dims[d]) for v in pieces[1:] if v.dynamic([d])), default=0)
     buffer = low.resize(pieces[0], d, ((size, room(want) + spare),))
@@ -316,10 +296,8 @@ def repeat(low, a):
     split_dims = []
     for d, n in enumerate(times):
         split_dims += [((n, n),) if n != 1 else ONE, v.dims[d - lead] if d >= lead else ONE]
-    ones = Val(None, dtype, tuple(ONE if k % 2 == 0 else x for k, x in enumerate(split_dims)))
-    ones.node = low.op("view", dtype, ones.physical, v.node, ones.physical)
-    wide = Val(None, dtype, tuple(split_dims))
-    wide.node = low.op("expand", dtype, wide.physical, ones.node, wide.physical)
+    ones = low.view(v, tuple(ONE if k % 2 == 0 else x for k, x in enumerate(split_dims)))
+    wide = low.row("expand", dtype, split_dims, ones.node, [room(d) for d in split_dims])
     return [low.regroup(wide, sizes)]
 
 
@@ -394,9 +372,7 @@ def filled(low, a):
     dims = tuple(low.dim(s) for s in sizes)
     fill = getattr(a, "fill_value", 1 if "ones" in a.name else 0)
     node = low.op("_to_copy", dtype, (), scalar(low, fill), dtype=dtype) if isinstance(fill, Sym) else low.constant(fill, dtype)
-    out = Val(None, dtype, dims)
-    out.node = low.op("expand", dtype, out.physical, node, out.physical)
-    return [out]
+    return [low.row("expand", dtype, dims, node, [room(d) for d in dims])]
 
 
 @rule("scalar_tensor")

@@ -6,12 +6,12 @@ the device; what the device needs of single numbers travels in one transfer for 
 import torch
 
 
-
 def _tensors(value):
     return [v for v in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(v, torch.Tensor)]
 
 
-def _is_host(value):
+def is_host(value):
+    """Whether a node's value, one tensor or several, is all on the CPU."""
     found = _tensors(value)
     return bool(found) and all(t.device.type == "cpu" for t in found)
 
@@ -21,7 +21,7 @@ class Host:
 
     def __init__(self, gm, placeholders):
         self.placeholders = placeholders
-        self.nodes = {n for n in placeholders if _is_host(n.meta.get("val"))}
+        self.nodes = {n for n in placeholders if is_host(n.meta.get("val"))}
         self.order = []  # of the nodes to run
         self.numbers = {}
         if not self.nodes:
@@ -41,7 +41,7 @@ class Host:
             return False
         if not n.all_input_nodes or any(i not in self.nodes for i in n.all_input_nodes):
             return False
-        return _is_host(n.meta.get("val"))
+        return is_host(n.meta.get("val"))
 
     def needed(self, wanted):
         """Those of the nodes that |wanted| follow from, in order."""

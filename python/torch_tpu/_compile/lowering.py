@@ -6,9 +6,9 @@ import torch
 from .. import _C
 from .._run import caller
 from . import control
-from .host import Host
+from .host import Host, is_host
 from .options import PRECISIONS
-from .sizes import CannotLower, DependsOnData, concrete
+from .sizes import CannotLower, DependsOnData, concrete, mapped
 
 aten = torch.ops.aten
 # Of sizes: true or false once those are known.
@@ -24,6 +24,11 @@ def row_name(op):
     return ALIASES.get(name, name)
 
 
+def gives_one(target):
+    """Whether an operator's result is one tensor, and no tuple or list."""
+    return len(target._schema.returns) == 1 and "List" not in str(target._schema.returns[0].type)
+
+
 def users_line(node):
     """The user's line that made |node|, for messages; "" when it is not known."""
     trace = (node.meta.get("stack_trace") or "").strip().splitlines()
@@ -37,11 +42,6 @@ def _with_line(error, node):
         return type(error)(message)
     except Exception:  # noqa: BLE001 - an exception that wants more than a message
         return RuntimeError(message)
-
-
-def _on_host(node):
-    value = node.meta.get("val")
-    return isinstance(value, torch.Tensor) and value.device.type == "cpu"
 
 
 class Lowering:
@@ -159,12 +159,10 @@ class Lowering:
         return self.argument(self.interpret(gm, env).args[0], env)
 
     def argument(self, a, env):
-        if isinstance(a, torch.fx.Node):
-            return env[a]
-        if isinstance(a, (list, tuple)):
-            return type(a)(self.argument(x, env) for x in a) if type(a) in (list, tuple) else [self.argument(x, env) for x in a]
-        if isinstance(a, dict):
-            return {k: self.argument(v, env) for k, v in a.items()}
+        """The argument |a| of a node, in the graph's values and numbers."""
+        return mapped(a, lambda x: env[x] if isinstance(x, torch.fx.Node) else self.plain_argument(x))
+
+    def plain_argument(self, a):
         return concrete(a, self.bindings)
 
     def types(self, node, all_of_them=False):
@@ -213,8 +211,7 @@ class Lowering:
         if _C.row_flags(name) & 4:
             raise DependsOnData(f"{target} has a result whose size depends on values")
         nodes = self.graph.call(name, *args, **kwargs, _outs=self.types(node))
-        single = len(target._schema.returns) == 1 and "List" not in str(target._schema.returns[0].type)
-        return nodes[0] if single else nodes
+        return nodes[0] if gives_one(target) else nodes
 
     def write(self, node, env, value):
         """The epilogue of a mutation: input |node.args[0]| takes |value|."""
@@ -258,7 +255,7 @@ class Lowering:
                     values.append(env[a])
                     strides.append(self.dense_strides(a.meta.get("val")))
                     donate.append(-1)
-                self.results.append(("down" if self.host.placeholders and _on_host(a) else "value", seen[a]))
+                self.results.append(("down" if self.host.placeholders and is_host(a.meta.get("val")) else "value", seen[a]))
             else:
                 self.results.append(("constant", self.argument(a, env)))
         donate = self.donations(node, seen) or donate

@@ -37,3 +37,12 @@ def bind(example, actual, bindings):
         for size, real in zip((*example.shape, *example.stride()), (*actual.shape, *actual.stride())):
             if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
                 bindings.setdefault(size.node.expr, int(real))
+
+
+def mapped(tree, f):
+    """|tree| of lists, tuples and dicts with f(leaf) in place of each leaf."""
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(mapped(x, f) for x in tree) if type(tree) in (list, tuple) else [mapped(x, f) for x in tree]
+    if isinstance(tree, dict):
+        return {k: mapped(v, f) for k, v in tree.items()}
+    return f(tree)

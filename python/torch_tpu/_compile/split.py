@@ -9,7 +9,7 @@ import operator
 
 import torch
 
-from .sizes import CannotLower, bind, concrete
+from .sizes import CannotLower, bind, concrete, mapped
 
 
 class _Operator:
@@ -24,7 +24,7 @@ class _Operator:
             return _real(self.gm, a, values, bindings)
 
         node = self.node
-        args, kwargs = _mapped((node.args, node.kwargs), real)
+        args, kwargs = mapped((node.args, node.kwargs), real)
         values[node] = result = node.target(*args, **kwargs)
         learn(node.meta.get("val"), result, bindings)
 
@@ -39,14 +39,6 @@ def _real(gm, a, values, bindings):
     for name in a.target.split("."):
         value = getattr(value, name)
     return value
-
-
-def _mapped(tree, f):
-    if isinstance(tree, (list, tuple)):
-        return type(tree)(_mapped(x, f) for x in tree) if type(tree) in (list, tuple) else [_mapped(x, f) for x in tree]
-    if isinstance(tree, dict):
-        return {k: _mapped(v, f) for k, v in tree.items()}
-    return f(tree)
 
 
 def learn(example, actual, bindings):
@@ -161,4 +153,4 @@ class Chain:
                 continue
             i += 1
 
-        return _mapped(list(self.result.args[0]), lambda a: _real(self.gm, a, values, bindings))
+        return mapped(list(self.result.args[0]), lambda a: _real(self.gm, a, values, bindings))
