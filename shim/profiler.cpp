@@ -1,7 +1,8 @@
 // What PyTorch's profiler asks of a device: marks in its stream of work, and the time between two of them.
 //
-// With these, torch.profiler's ProfilerActivity.PrivateUse1 and autograd.profiler.profile(use_device="tpu") report device
-// time for each operation: from the moment the work before it was done to the moment its own is.
+// With these, autograd.profiler.profile(use_device="tpu") reports device time for each operation: from
+// the moment the work before it was done to the moment its own is. torch.profiler's ProfilerActivity.PrivateUse1 works but
+// takes device time from an activity profiler of Kineto, which is not there.
 #include <torch/csrc/profiler/stubs/base.h>
 
 #include <chrono>
