@@ -273,6 +273,13 @@ static void raise_in_cpu_words(const Call& call) {
   o.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
 }
 
+// Which out= kernels give an output that they resize the strides they would give a result of their own.
+static bool resizes_as_result(const Overload& o) { return o.row.find("linalg") != std::string::npos || o.row == "geqrf"; }
+
+// The meta kernels of these give outputs that they resize rows, the CPU's give columns as in a result of its own; that
+// of svd knows better than the functional form.
+static bool meta_loses_strides(const Overload& o) { return resizes_as_result(o) && o.row != "_linalg_svd"; }
+
 static const char k_no_meta[] = "PyTorch has no meta kernel that says what its results are";
 
 static bool is_not_implemented(PyObject* type) {
@@ -337,10 +344,16 @@ tt_status_t infer(void* p, const tt_op_t*, void* sink) {
     InferScope scope;
     if (o.variant == TT_OUT && o.functional) {
       infer_wanted(call, &wanted);
-      // The out= kernel is asked only about outputs that fit, so that nobody warns of resizing meta tensors.
-      if (wanted.known && !wanted.fits) return push_wanted();
     }
+    if (wanted.known && !wanted.fits && meta_loses_strides(o)) return push_wanted();
     torch::jit::Stack stack = meta_arguments(call, false);
+    if (wanted.known && !wanted.fits) {
+      // Empty outputs in place of those that do not fit: it resizes them as it likes, and nobody warns of it.
+      for (auto v = stack.end() - o.n_outs; v != stack.end(); ++v) {
+        if (!v->isTensor() || !v->toTensor().defined()) return push_wanted();
+        *v = at::empty({0}, v->toTensor().options());
+      }
+    }
     torch::jit::Stack outs;
     if (o.variant == TT_OUT) outs.assign(stack.end() - o.n_outs, stack.end());
     o.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
@@ -468,7 +481,7 @@ void resize_outs(Overload& o, Call& call, tt_results_t* results) {
   }
 }
 
-// out= of an op whose result's size depends on values: the functional form, then a copy into what the caller gave.
+// out= of an op whose result's size no meta kernel says: the functional form, then a copy into what the caller gave.
 void out_through_functional(Overload& o, torch::jit::Stack* stack) {
   at::AutoDispatchBelowADInplaceOrView below;
   auto first = stack->end() - o.n_schema_args, outs = stack->end() - o.n_outs;
@@ -479,7 +492,10 @@ void out_through_functional(Overload& o, torch::jit::Stack* stack) {
     const at::Tensor &out = given[i].toTensor(), &result = inner[i].toTensor();
     TORCH_CHECK(at::can_cast(result.scalar_type(), out.scalar_type()), "result type ", result.scalar_type(),
                 " can't be cast to the desired output type ", out.scalar_type());
-    at::native::resize_output(out, result.sizes());
+    if (at::native::resize_output(out, result.sizes()) && resizes_as_result(o)) {
+      at::Tensor like = at::empty_like(result, result.options().device(at::kMeta));  // without holes
+      out.unsafeGetTensorImpl()->set_sizes_and_strides(like.sizes(), like.strides());
+    }
     out.copy_(result);
   }
   torch::jit::drop(*stack, static_cast<size_t>(o.n_schema_args));
@@ -493,7 +509,7 @@ void run(Overload& o, torch::jit::Stack* stack) {
   Leaving leaving;
   ensure_open();
   follow_precision();
-  if (C10_UNLIKELY(o.variant == TT_OUT) && o.functional.has_value() && o.sized_by_values) {
+  if (C10_UNLIKELY(o.variant == TT_OUT) && o.functional.has_value() && o.sized_late) {
     out_through_functional(o, stack);
     return;
   }

@@ -50,7 +50,10 @@ at::Generator cpu_generator(const at::Generator& g, int device) {
 }
 
 void copy_back(const at::Tensor& device_tensor, const at::Tensor& host) {
-  if (device_tensor.sizes() != host.sizes()) device_tensor.resize_(host.sizes());
+  if (device_tensor.sizes() != host.sizes()) {
+    device_tensor.resize_(host.sizes());
+    if (host.is_non_overlapping_and_dense()) device_tensor.unsafeGetTensorImpl()->set_sizes_and_strides(host.sizes(), host.strides());
+  }
   at::Tensor dst = device_tensor;
   dst.copy_(host);
 }

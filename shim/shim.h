@@ -94,7 +94,7 @@ struct Overload {
   std::vector<int8_t> return_length_of;  // an int return: the length (dim -2) of this argument; else -1
   int8_t indices_arg = -1;             // Tensor?[] indices whose masks are expanded and whose host tensors are moved
   std::optional<c10::OperatorHandle> functional;  // OUT: the sibling that allocates
-  bool sized_by_values = false;        // its row's result has a size that depends on values
+  bool sized_late = false;             // its row's result has a size that values or the lowering alone say
   bool is_view = false;                // returns an alias without writing
   bool takes_host = false;             // host tensors with dimensions are welcome
   std::atomic<int64_t> fallbacks{0};

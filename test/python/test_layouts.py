@@ -109,3 +109,17 @@ def test_f8_products_saturate():
 def test_trigamma_close_to_poles():
     x = torch.tensor([-1e-4, -1 - 1e-4, -2.05, 1e-4])
     torch.testing.assert_close(torch.polygamma(1, x.to("tpu")).cpu(), torch.polygamma(1, x.double()).float(), rtol=2e-6, atol=0)
+
+
+@pytest.mark.parametrize("name", ["qr", "eigh", "svd", "lu_factor", "ldl_factor"])
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+def test_outputs_that_are_resized_lie_as_the_cpus(name):
+    """out= of a factorisation: empty outputs get the sizes and the strides that the CPU gives them."""
+    op, a = getattr(torch.linalg, name), torch.randn(2, 5, 5) + 4 * torch.eye(5)
+    a = a + a.mT
+    got = {}
+    for device in ("cpu", "tpu"):
+        outs = tuple(torch.empty(0, dtype=t.dtype, device=device) for t in op(a))
+        op(a.to(device), out=outs)
+        got[device] = [(tuple(t.shape), t.stride()) for t in outs]
+    assert got["tpu"] == got["cpu"]
