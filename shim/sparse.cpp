@@ -5,6 +5,8 @@
 // and values know no device: those are called for ours too. Those that touch memory have a composition here. The rest
 // run on the CPU, counted and announced as every fallback.
 #include <ATen/ATen.h>
+#include <ATen/SparseCsrTensorUtils.h>
+#include <ATen/native/ReductionType.h>
 
 #include "shim.h"
 
@@ -255,6 +257,98 @@ Tensor& addmm_out(const Tensor& self, const Tensor& mat1, const Tensor& mat2, co
 Tensor& mm_out(const Tensor& self, const Tensor& other, Tensor& out) { return into<&mm, const Tensor&, const Tensor&>(self, other, out); }
 Tensor& mul_(Tensor& self, const Tensor& other) { return self.copy_(at::mul(self, other)); }
 
+// The same compressed positions, of any of the layouts, with other values.
+Tensor compressed(const Tensor& like, const Tensor& values) {
+  const bool by_row = like.layout() == at::kSparseCsr || like.layout() == at::kSparseBsr;
+  return at::_sparse_compressed_tensor_unsafe(by_row ? like.crow_indices() : like.ccol_indices(), by_row ? like.col_indices() : like.row_indices(),
+                                              values, like.sizes(), values.options().layout(like.layout()));
+}
+
+// ---------------------------------------------------------------- products at the positions of a CSR matrix
+// Kernels of the CPU would do, but what they keep for the gradient depends on whether an argument requires one, which a
+// copy on the CPU no longer knows.
+at::native::ReductionType reduction_of(c10::string_view reduce) {
+  at::native::ReductionType r = at::native::get_reduction_enum(reduce);
+  TORCH_CHECK(r != at::native::ReductionType::PROD, "sparse_mm_reduce: reduce type of prod has not been enabled.");
+  return r;
+}
+
+// How many entries each row has, at least 1, as a column of |like|'s dtype.
+Tensor row_counts(const Tensor& m, const Tensor& like) {
+  return m.crow_indices().diff().clamp_min(1).to(like.scalar_type()).unsqueeze(1);
+}
+
+// Row i of the result: sum, mean, amax or amin over the entries k of row i of values[k] * other[column of k]; zero where a row
+// has none. Second result, for amax and amin: which entry won, nnz for none; empty when no gradient will ask for it.
+std::tuple<Tensor, Tensor> mm_reduce(const Tensor& self, const Tensor& other, c10::string_view reduce) {
+  TORCH_CHECK(self.layout() == at::kSparseCsr, "sparse_mm_reduce: expect self to be SparseCsr, got ", self.layout());
+  TORCH_CHECK(self.scalar_type() == other.scalar_type(), "Expected tensor for argument #1 'other' to have scalar type ",
+              c10::toString(self.scalar_type()), "; but got torch.", c10::toString(other.scalar_type()), "Tensor instead (while checking arguments for sparse_mm_reduce)");
+  TORCH_CHECK(other.dim() == 2 && other.size(0) == self.size(1), "Expected a tensor of dimension 2 and tensor.size[0] == ", self.size(1),
+              " but got: dimension ", other.dim(), " and tensor.size[0] = ", other.dim() > 0 ? other.size(0) : 0);
+  const at::native::ReductionType r = reduction_of(reduce);
+  auto [rows, cols, values] = entries(self);
+  const int64_t nnz = values.size(0);
+  Tensor out = at::zeros({self.size(0), other.size(1)}, other.options()), which = at::empty({0}, self.col_indices().options());
+  if (nnz == 0) return {out, which};
+  Tensor terms = other.index_select(0, cols).mul(values.unsqueeze(1));
+  if (r == at::native::ReductionType::SUM) return {out.index_add(0, rows, terms), which};
+  if (r == at::native::ReductionType::MEAN) return {out.index_add(0, rows, terms).div(row_counts(self, other)), which};
+  Tensor at_rows = rows.unsqueeze(1).expand(terms.sizes());
+  out = out.scatter_reduce(0, at_rows, terms, r == at::native::ReductionType::MAX ? "amax" : "amin", /*include_self=*/false);
+  if (at::GradMode::is_enabled() && (self.requires_grad() || other.requires_grad())) {
+    Tensor best = out.index_select(0, rows);
+    Tensor won = terms.eq(best).logical_or(terms.isnan().logical_and(best.isnan()));
+    Tensor k = at::arange(nnz, which.options()).unsqueeze(1);
+    which = at::full(out.sizes(), nnz, which.options()).scatter_reduce(0, at_rows, at::where(won, k, nnz), "amin");
+  }
+  return {out, which};
+}
+
+std::tuple<Tensor, Tensor> mm_reduce_backward(const Tensor& self, const Tensor& grad, const Tensor& weight, c10::string_view reduce,
+                                              const Tensor& which, std::array<bool, 2> wanted) {
+  const at::native::ReductionType r = reduction_of(reduce);
+  auto [rows, cols, values] = entries(self);
+  const int64_t nnz = values.size(0);
+  Tensor grad_self, grad_other;
+  if (nnz == 0) {
+    if (wanted[0]) grad_self = compressed(self, at::zeros_like(values));
+    if (wanted[1]) grad_other = at::zeros_like(weight);
+  } else if (r == at::native::ReductionType::SUM || r == at::native::ReductionType::MEAN) {
+    Tensor g = (r == at::native::ReductionType::MEAN ? grad.div(row_counts(self, grad)) : grad).index_select(0, rows);
+    if (wanted[0]) grad_self = compressed(self, g.mul(weight.index_select(0, cols)).sum(1));
+    if (wanted[1]) grad_other = at::zeros_like(weight).index_add(0, cols, g.mul(values.unsqueeze(1)));
+  } else {  // each result has one entry that made it
+    TORCH_CHECK(which.sizes() == grad.sizes(), "sparse_mm_reduce: the forward call kept no positions: no argument required a gradient");
+    Tensor is_any = which.lt(nnz), k = at::where(is_any, which, 0).reshape(-1);
+    Tensor g = at::where(is_any, grad, at::zeros({}, grad.options())), col = cols.index_select(0, k).reshape(which.sizes());
+    if (wanted[0]) grad_self = compressed(self, at::zeros_like(values).index_add(0, k, weight.gather(0, col).mul(g).reshape(-1)));
+    if (wanted[1]) grad_other = at::zeros_like(weight).scatter_add(0, col, values.index_select(0, k).reshape(which.sizes()).mul(g));
+  }
+  return {grad_self, grad_other};
+}
+
+// beta * self + alpha * (mat1 @ mat2) at self's positions.
+Tensor sampled_addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
+  TORCH_CHECK(self.layout() == at::kSparseCsr, "sampled_addmm: Expected result to have sparse csr layout, but got ", self.layout());
+  TORCH_CHECK(mat1.scalar_type() == mat2.scalar_type(), "sampled_addmm: Expected mat1 and mat2 to have the same dtype, but got ",
+              mat1.scalar_type(), " and ", mat2.scalar_type());
+  TORCH_CHECK(mat1.scalar_type() == self.scalar_type(), "sampled_addmm: Expected mat1 and self to have the same dtype, but got ",
+              mat1.scalar_type(), " and ", self.scalar_type());
+  TORCH_CHECK(self.dim() == 2 && mat1.dim() == 2 && mat2.dim() == 2, "sampled_addmm: batches are not on the tpu device yet");
+  TORCH_CHECK(mat1.size(1) == mat2.size(0), "sampled_addmm: mat1 and mat2 shapes cannot be multiplied (", mat1.size(0), "x", mat1.size(1),
+              " and ", mat2.size(0), "x", mat2.size(1), ")");
+  TORCH_CHECK(self.size(0) == mat1.size(0), "sampled_addmm: self.shape[-2] must match mat1.shape[-2]");
+  TORCH_CHECK(self.size(1) == mat2.size(1), "sampled_addmm: self.shape[-1] must match mat2.shape[-1]");
+  auto [rows, cols, values] = entries(self);
+  Tensor products = mat1.index_select(0, rows).mul(mat2.t().index_select(0, cols)).sum(1).mul(alpha);
+  return compressed(self, beta.equal(0) ? products : values.mul(beta).add(products));
+}
+
+Tensor& sampled_addmm_out(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha, Tensor& out) {
+  return into<&sampled_addmm, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&>(self, mat1, mat2, beta, alpha, out);
+}
+
 // ---------------------------------------------------------------- compressed layouts
 Tensor coo_to_csr(const Tensor& self, int64_t size, bool out_int32) {
   return at::searchsorted(self, at::arange(size + 1, self.options()), out_int32);
@@ -267,17 +361,65 @@ Tensor csr_to_coo(const Tensor& crow, const Tensor& col, bool out_int32, bool tr
   return transpose ? at::stack({col.to(type), which}) : at::stack({which, col.to(type)});
 }
 
+// What has no composition here goes to the CPU's kernel, announced; from inside one that has a composition for some layouts.
+template <class R, class... A>
+R on_cpu_typed(const char* name, const char* overload, A... args) {
+  auto h = c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
+  torch::jit::Stack stack;
+  torch::jit::push(stack, args...);
+  on_cpu<DispatchKey::SparseCsrCPU>(h, {}, &stack);
+  return stack.back().to<R>();
+}
+
+bool is_compressed(const Tensor& t) { return at::sparse_csr::is_sparse_compressed(t); }
+
+Tensor compressed_mul(const Tensor& self, const Tensor& other) {
+  if (!is_compressed(self)) return at::mul(other, self);
+  if (is_number(other)) return compressed(self, self.values().mul(other));
+  if (self.layout() == at::kSparseCsr && self.dim() == 2 && other.layout() == at::kStrided && other.sizes() == self.sizes()) {
+    auto [rows, cols, values] = entries(self);
+    return compressed(self, values.mul(other.reshape(-1).index_select(0, rows.mul(self.size(1)).add(cols))));
+  }
+  return on_cpu_typed<Tensor>("aten::mul", "Tensor", self, other);
+}
+Tensor compressed_mul_number(const Tensor& self, const Scalar& other) { return compressed(self, self.values().mul(other)); }
+
+Tensor compressed_add(const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  if (self.layout() == at::kStrided) return self.add(other.to_dense(), alpha);
+  if (other.layout() == at::kStrided) return self.to_dense().add(other, alpha);
+  return on_cpu_typed<Tensor>("aten::add", "Tensor", self, other, alpha);
+}
+
+Tensor sum_of_values(const Tensor& self, std::optional<at::ScalarType> dtype) {
+  return (is_compressed(self) ? self.values() : self._values()).sum(dtype);
+}
+
+Tensor compressed_mask(const Tensor& self, const Tensor& mask) {
+  if (self.layout() == at::kSparseCsr && mask.layout() == at::kSparseCsr && self.sizes() == mask.sizes() &&
+      self.crow_indices().equal(mask.crow_indices()) && self.col_indices().equal(mask.col_indices()))
+    return self.clone();  // a gradient at the positions of what it is of
+  if (self.layout() != at::kStrided || mask.layout() != at::kSparseCsr || mask.dim() != 2 || self.sizes() != mask.sizes())
+    return on_cpu_typed<Tensor>("aten::sparse_mask", "", self, mask);
+  auto [rows, cols, values] = entries(mask);
+  return compressed(mask, self.reshape(-1).index_select(0, rows.mul(mask.size(1)).add(cols)));
+}
+
 void validate_compressed(bool is_crow, const Tensor& compressed, const Tensor& plain, int64_t cdim, int64_t dim, int64_t nnz) {
   at::_validate_compressed_sparse_indices(is_crow, compressed.cpu(), plain.cpu(), cdim, dim, nnz);
 }
 
 // ---------------------------------------------------------------- registration
+// Of the values alone, in their place too: 0 stays 0.
+const char* const k_of_values[] = {
+    "abs", "neg", "sqrt", "sin", "tan", "tanh", "relu", "sgn", "sign", "signbit", "expm1", "log1p", "floor", "ceil", "round", "trunc", "frac",
+    "asin", "asinh", "atan", "atanh", "sinh", "erf", "erfinv", "isnan", "isinf", "isposinf", "isneginf", "deg2rad", "rad2deg", "conj_physical",
+    "_conj_physical", "threshold_backward",
+};
 const char* const k_coo_without_device[] = {
     "_sparse_coo_tensor_with_dims", "_coalesced_", "_dimI", "_dimV", "_indices",
     "_values", "_nnz", "dense_dim", "sparse_dim", "indices", "values", "is_coalesced", "empty", "empty_like", "clone", "copy_",
     "copy_sparse_to_sparse_", "sparse_resize_", "sparse_resize_and_clear_", "resize_as_sparse_", "zero_", "_to_dense",
-    "_to_sparse", "_to_sparse_csr", "_to_sparse_csc", "unsqueeze", "permute", "abs", "neg", "sqrt", "sin", "tan", "tanh", "relu", "sign", "expm1", "log1p", "floor",
-    "ceil", "round", "trunc", "asin", "atan", "sinh", "isnan", "isinf", "_sparse_sum_backward",
+    "_to_sparse", "_to_sparse_csr", "_to_sparse_csc", "unsqueeze", "permute", "_sparse_sum_backward", "any", "cat", "nan_to_num", "pow",
 };
 const char* const k_compressed_without_device[] = {
     "crow_indices", "col_indices", "ccol_indices", "row_indices", "values", "_nnz", "dense_dim", "sparse_dim", "clone", "copy_",
@@ -285,23 +427,42 @@ const char* const k_compressed_without_device[] = {
 };
 const char* const k_dense_without_device[] = {"_to_sparse", "_to_sparse_csr", "_to_sparse_csc"};
 
-template <size_t kN>
-void forward(const char* const (&names)[kN], DispatchKey from, DispatchKey to, const c10::KernelFunction& kernel) {
+void forward(const c10::OperatorHandle& h, DispatchKey from, DispatchKey to, const c10::KernelFunction& kernel) {
   static auto* handles = new std::vector<c10::RegistrationHandleRAII>;
+  if (!h.hasKernelForDispatchKey(from) || h.hasKernelForDispatchKey(to)) return;
+  handles->push_back(c10::Dispatcher::singleton().registerImpl(h.operator_name(), to, kernel, std::nullopt, nullptr, "torch_tpu"));
+}
+
+template <size_t kN>
+void forward(const char* const (&names)[kN], DispatchKey from, DispatchKey to, const c10::KernelFunction& kernel, bool in_place = false) {
   for (const char* name : names) {
-    for (const auto& h : overloads_of(std::string("aten::") + name)) {
-      if (!h.hasKernelForDispatchKey(from) || h.hasKernelForDispatchKey(to)) continue;
-      handles->push_back(c10::Dispatcher::singleton().registerImpl(h.operator_name(), to, kernel, std::nullopt, nullptr, "torch_tpu"));
-    }
+    for (const auto& h : overloads_of(std::string("aten::") + name)) forward(h, from, to, kernel);
+    for (const auto& h : overloads_of(std::string("aten::") + name + (in_place ? "_" : ""))) forward(h, from, to, kernel);
+  }
+}
+
+// Every other op that PyTorch wrote for a layout. Without a kernel of its own for our key, one that is also composed of other
+// ops would take that composition, which knows strided tensors only.
+template <DispatchKey kFrom>
+void rest_on_cpu(DispatchKey to) {
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const auto& name : dispatcher.getRegistrationsForDispatchKey(kFrom)) {
+    if (name.name == "aten::is_pinned" || name.name == "aten::_pin_memory") continue;  // questions about the CPU's memory
+    if (auto h = dispatcher.findSchema(name)) forward(*h, kFrom, to, c10::KernelFunction::makeFromBoxedFunction<&on_cpu<kFrom>>());
   }
 }
 
 }  // namespace
 
 void register_sparse() {
-  forward(k_coo_without_device, DispatchKey::SparseCPU, DispatchKey::SparsePrivateUse1, forwarder<DispatchKey::SparseCPU>());
-  forward(k_compressed_without_device, DispatchKey::SparseCsrCPU, DispatchKey::SparseCsrPrivateUse1, forwarder<DispatchKey::SparseCsrCPU>());
+  const auto coo = forwarder<DispatchKey::SparseCPU>(), compressed = forwarder<DispatchKey::SparseCsrCPU>();
+  forward(k_coo_without_device, DispatchKey::SparseCPU, DispatchKey::SparsePrivateUse1, coo);
+  forward(k_of_values, DispatchKey::SparseCPU, DispatchKey::SparsePrivateUse1, coo, true);
+  forward(k_compressed_without_device, DispatchKey::SparseCsrCPU, DispatchKey::SparseCsrPrivateUse1, compressed);
+  forward(k_of_values, DispatchKey::SparseCsrCPU, DispatchKey::SparseCsrPrivateUse1, compressed, true);
   forward(k_dense_without_device, DispatchKey::CPU, DispatchKey::PrivateUse1, forwarder<DispatchKey::CPU>());
+  rest_on_cpu<DispatchKey::SparseCPU>(DispatchKey::SparsePrivateUse1);
+  rest_on_cpu<DispatchKey::SparseCsrCPU>(DispatchKey::SparseCsrPrivateUse1);
 }
 
 TORCH_LIBRARY_IMPL(_, SparsePrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&on_cpu<DispatchKey::SparseCPU>>()); }
@@ -316,6 +477,7 @@ TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
   m.impl("mul.Tensor", TORCH_FN(mul));
   m.impl("mul_.Tensor", TORCH_FN(mul_));
   m.impl("div.Tensor", TORCH_FN(div));
+  m.impl("sum", TORCH_FN(sum_of_values));
   m.impl("sparse_mask", TORCH_FN(sparse_mask));
   m.impl("addmm", TORCH_FN(addmm));
   m.impl("addmm_", TORCH_FN(addmm_));
@@ -326,6 +488,16 @@ TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
 }
 
 TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
+  m.impl("mul.Tensor", TORCH_FN(compressed_mul));
+  m.impl("mul.Scalar", TORCH_FN(compressed_mul_number));
+  m.impl("mul_.Tensor", TORCH_FN(mul_));
+  m.impl("add.Tensor", TORCH_FN(compressed_add));
+  m.impl("sum", TORCH_FN(sum_of_values));
+  m.impl("sparse_mask", TORCH_FN(compressed_mask));
+  m.impl("_sparse_mm_reduce_impl", TORCH_FN(mm_reduce));
+  m.impl("_sparse_mm_reduce_impl_backward", TORCH_FN(mm_reduce_backward));
+  m.impl("sparse_sampled_addmm", TORCH_FN(sampled_addmm));
+  m.impl("sparse_sampled_addmm.out", TORCH_FN(sampled_addmm_out));
   m.impl("addmm", TORCH_FN(addmm));
   m.impl("addmm.out", TORCH_FN(addmm_out));
   m.impl("mm", TORCH_FN(mm));

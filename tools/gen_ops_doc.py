@@ -27,8 +27,6 @@ LOOSE = {  # why, for those that are only within 1e-3
 ON_CPU = {  # why an overload has no lowering
     "aten::linalg_eig": "StableHLO has no eigenvalues of general matrices; LAPACK's order and scaling are its own",
     "aten::_linalg_eigvals": "StableHLO has no eigenvalues of general matrices; LAPACK's order is its own",
-    "aten::_sparse_mm_reduce_impl": "a product at the positions of a sparse matrix: the CPU's kernel",
-    "aten::sparse_sampled_addmm": "a product at the positions of a sparse matrix: the CPU's kernel",
 }
 
 

@@ -112,13 +112,17 @@ typedef struct plain_t {  // arguments of y = conv(x, w)
   int64_t stride[MAX_SPATIAL], padding[MAX_SPATIAL], dilation[MAX_SPATIAL];
 } plain_t;
 
-static hlo_t forward(tt_lower_t* l, hlo_t x, hlo_t w, const plain_t* p) {
+// |y_spatial|: the result's sizes, or NULL for as many as fit. A transposed convolution may have been padded by more than
+// a stride, of which its gradient sees nothing.
+static hlo_t forward(tt_lower_t* l, hlo_t x, hlo_t w, const plain_t* p, const int64_t* y_spatial) {
   conv_t c = {.n = p->n, .groups = p->groups};
   for (int i = 0; i < p->n; i++) {
     c.stride[i] = p->stride[i];
     c.lhs_dilation[i] = 1;
     c.rhs_dilation[i] = p->dilation[i];
     c.lo[i] = c.hi[i] = p->padding[i];
+    if (y_spatial != NULL && y_spatial[i] > 0)
+      c.hi[i] = (y_spatial[i] - 1) * p->stride[i] + dilated(w->dims[2 + i], p->dilation[i]) - x->dims[2 + i] - c.lo[i];
   }
   return convolve(l, x, w, &c);
 }
@@ -209,7 +213,7 @@ static void lower_convolution(tt_lower_t* l) {
     }
     y = input_gradient(l, x, w, &p, spatial);
   } else {
-    y = forward(l, x, w, &p);
+    y = forward(l, x, w, &p, NULL);
   }
   if (tt_has(l, 2)) y = hlo_add(b, y, tt_along(b, tt_in_as(l, 2, y->dtype), y, 1));
   tt_ret_like(l, 0, y, 0);
@@ -226,7 +230,7 @@ static void lower_convolution_backward(tt_lower_t* l) {
   bool transposed = tt_bool(l, at + 3);
   tt_ret(l, 2, NULL);  // None unless asked for
   if (tt_mask_bit(l, mask, 0))
-    tt_ret_like(l, 0, transposed ? forward(l, g, w, &p) : input_gradient(l, g, w, &p, x->dims + 2), 1);
+    tt_ret_like(l, 0, transposed ? forward(l, g, w, &p, x->dims + 2) : input_gradient(l, g, w, &p, x->dims + 2), 1);
   if (tt_mask_bit(l, mask, 1))
     tt_ret_like(l, 1, weight_gradient(l, transposed ? g : x, transposed ? x : g, &p, w->dims + 2), 2);
   if (tt_mask_bit(l, mask, 2)) {
@@ -241,7 +245,7 @@ static void lower_conv_tbc(tt_lower_t* l) {
   static const int64_t x_perm[] = {1, 2, 0}, w_perm[] = {2, 1, 0}, y_perm[] = {2, 0, 1};
   hlo_builder_t* b = tt_b(l);
   plain_t p = {.n = 1, .groups = 1, .stride = {1}, .padding = {tt_int(l, 3)}, .dilation = {1}};
-  hlo_t y = forward(l, hlo_transpose(b, tt_in(l, 0), x_perm), hlo_transpose(b, tt_in(l, 1), w_perm), &p);
+  hlo_t y = forward(l, hlo_transpose(b, tt_in(l, 0), x_perm), hlo_transpose(b, tt_in(l, 1), w_perm), &p, NULL);
   tt_ret_like(l, 0, hlo_add(b, hlo_transpose(b, y, y_perm), tt_in_as(l, 2, y->dtype)), 0);
 }
 

@@ -313,7 +313,7 @@ def _worker():
             n += 1
             try:
                 touts = [t for t in tree_flatten(post(op(*targs, **tkw)))[0] if isinstance(t, torch.Tensor) and t.requires_grad]
-                actual = torch.autograd.grad(touts, lt, [c.to("tpu") for c in cot], allow_unused=True)
+                actual = torch.autograd.grad(touts, lt, [c.to(t.device) for c, t in zip(cot, touts)], allow_unused=True)
                 for a, e in zip(actual, expected):
                     if (a is None) != (e is None):
                         raise Mismatch("gradient is None on one side")

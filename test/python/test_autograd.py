@@ -159,3 +159,14 @@ def test_saved_tensor_hooks():
         y = x.exp()
     y.sum().backward()
     close(x.grad, torch.ones(3).exp())
+
+
+def test_transposed_convolution_padded_by_more_than_a_stride():
+    def run(device):
+        g = torch.Generator().manual_seed(0)
+        x, w = (torch.randn(s, generator=g).to(device).requires_grad_() for s in ((2, 2, 4, 4), (2, 2, 4, 5)))
+        y = torch.nn.functional.conv_transpose2d(x, w, stride=(3, 2), padding=(1, 2), output_padding=(2, 3), groups=2, dilation=4)
+        return torch.autograd.grad(y, (x, w), torch.randn(y.shape, generator=g).to(device))
+
+    for a, e in zip(run("tpu"), run("cpu")):
+        torch.testing.assert_close(a.cpu(), e)

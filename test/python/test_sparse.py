@@ -61,6 +61,16 @@ OPS = {
     "csr_mm": lambda d: DENSE.to(d).to_sparse_csr() @ torch.arange(8.0, device=d).reshape(4, 2),
     "csr_to_coo": lambda d: DENSE.to(d).to_sparse_csr().to_sparse(),
     "coo_to_csr": lambda d: DENSE.to(d).to_sparse().to_sparse_csr(),
+    "csr_neg": lambda d: -DENSE.to(d).to_sparse_csr(),
+    "csr_sgn_": lambda d: DENSE.to(d).to_sparse_csr().sgn_(),
+    "csr_signbit": lambda d: torch.signbit(DENSE.to(d).to_sparse_csr()),
+    "csr_mul_number": lambda d: DENSE.to(d).to_sparse_csr() * 3,
+    "csr_mul_": lambda d: DENSE.to(d).to_sparse_csr().mul_(3),
+    "csr_mul_dense": lambda d: DENSE.to(d).to_sparse_csr() * torch.arange(12.0, device=d).reshape(3, 4),
+    "csr_add_dense": lambda d: DENSE.to(d).to_sparse_csr() + torch.ones(3, 4, device=d),
+    "csr_sum": lambda d: DENSE.to(d).to_sparse_csr().sum(),
+    "csr_mask": lambda d: torch.arange(12.0, device=d).reshape(3, 4).sparse_mask(DENSE.to(d).to_sparse_csr()),
+    "sum": lambda d: DENSE.to(d).to_sparse().sum(),
 }
 
 
@@ -84,6 +94,41 @@ def test_gradient():
 
     for a, e in zip(grads("tpu"), grads("cpu")):
         torch.testing.assert_close(a.cpu(), e)
+
+
+@pytest.mark.parametrize("reduce", ("sum", "mean", "amax", "amin"))
+def test_mm_reduce(reduce):
+    def run(d):
+        a = DENSE.to(d).to_sparse_csr().requires_grad_()
+        b = torch.tensor([[1.0, -2], [3, 3], [-1, 5], [0, 3]], device=d).requires_grad_()
+        r = torch.sparse.mm(a, b, reduce)
+        return r, *torch.autograd.grad(r, (a, b), torch.arange(6.0, device=d).reshape(3, 2) - 2)
+
+    for a, e in zip(run("tpu"), run("cpu")):
+        same(a.detach(), e.detach())
+
+
+def test_sampled_addmm():
+    def run(d):
+        a = DENSE.to(d).to_sparse_csr().requires_grad_()
+        m, n = (torch.arange(6.0, device=d).reshape(3, 2).requires_grad_(), torch.arange(8.0, device=d).reshape(2, 4).requires_grad_())
+        r = torch.sparse.sampled_addmm(a, m, n, beta=0.5, alpha=2)
+        return r, *torch.autograd.grad(r.to_dense(), (a, m, n), torch.arange(12.0, device=d).reshape(3, 4))
+
+    for a, e in zip(run("tpu"), run("cpu")):
+        same(a.detach(), e.detach())
+
+
+@pytest.mark.parametrize("call", (
+    lambda c, d: torch.sparse.mm(c, d, "prod"), lambda c, d: torch.sparse.mm(c, d.t(), "sum"), lambda c, d: torch.sparse.mm(c, d.double(), "sum"),
+    lambda c, d: torch.sparse.sampled_addmm(c, d, d), lambda c, d: torch.sparse.sampled_addmm(c, d.double(), d)))
+def test_products_refuse(call):
+    c, d = DENSE.to_sparse_csr(), torch.ones(4, 2)
+    with pytest.raises(RuntimeError) as expected:
+        call(c, d)
+    with pytest.raises(RuntimeError) as actual:
+        call(c.to("tpu"), d.to("tpu"))
+    assert str(actual.value) == str(expected.value)
 
 
 def test_bad_shapes():
