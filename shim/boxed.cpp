@@ -235,44 +235,6 @@ static void infer_wanted(const Call& call, Wanted* wanted) {
   }
 }
 
-// The same call on zeros on the CPU: only there do all ops speak PyTorch's own words. Throws what it throws, if it does.
-static void raise_in_cpu_words(const Call& call) {
-  const Overload& o = call.overload;
-  int64_t bytes = 0;
-  auto host = [&bytes](const at::Tensor& t) {
-    if (!t.defined() || t.device().type() != kTpu) return t;
-    bytes += static_cast<int64_t>(t.numel() * t.element_size());
-    TORCH_CHECK(bytes < (int64_t{1} << 26), "too large to ask");
-    return at::empty_strided(t.sizes(), t.strides(), t.options().device(at::kCPU)).zero_();
-  };
-  torch::jit::Stack stack;
-  try {
-    for (int i = 0; i < o.n_schema_args; i++) {
-      const c10::IValue& v = call.arg(i);
-      if (v.isTensor()) {
-        stack.emplace_back(host(v.toTensor()));
-      } else if (v.isTensorList()) {
-        c10::List<at::Tensor> list;
-        for (const auto& e : v.toListRef()) list.push_back(host(e.toTensor()));
-        stack.emplace_back(std::move(list));
-      } else if (v.isDevice()) {
-        stack.emplace_back(c10::Device(c10::kCPU));
-      } else if (v.isGenerator()) {
-        stack.emplace_back();
-      } else if (v.isOptionalTensorList()) {
-        c10::List<std::optional<at::Tensor>> list;
-        for (const auto& e : v.toListRef()) list.push_back(e.isNone() ? std::optional<at::Tensor>() : host(e.toTensor()));
-        stack.emplace_back(std::move(list));
-      } else {
-        stack.push_back(v);
-      }
-    }
-  } catch (...) {
-    return;
-  }
-  o.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
-}
-
 // Which out= kernels give an output that they resize the strides they would give a result of their own.
 static bool resizes_as_result(const Overload& o) { return o.row.find("linalg") != std::string::npos || o.row == "geqrf"; }
 
@@ -296,6 +258,17 @@ static void keep_error(Call& call) {
   } catch (const c10::Error&) {
     call.error = std::current_exception();
   } catch (...) {
+  }
+}
+
+// Where a lowering has no form for the dtypes and the CPU's kernel has none either, the CPU's words are thrown.
+static void prefer_cpu_words(const Call& call) {
+  InferScope scope;
+  try {
+    raise_in_cpu_words(call);
+  } catch (const c10::Error& e) {
+    if (speaks_of_the_backend(e)) return;
+    throw;
   }
 }
 
@@ -340,6 +313,13 @@ tt_status_t infer(void* p, const tt_op_t*, void* sink) {
     return tt_status_t{nullptr};
   };
   auto unimplemented = [&] { return wanted.known ? push_wanted() : tt_status_create(TT_DECLINED, k_no_meta); };
+  try {
+    InferScope scope;
+    raise_if_cpu_refuses_dtypes(call);
+  } catch (...) {
+    call.error = std::current_exception();
+    return tt_status_create(TT_CANCELLED, "raised by the CPU's kernel");
+  }
   try {
     InferScope scope;
     if (o.variant == TT_OUT && o.functional) {
@@ -539,6 +519,7 @@ void run(Overload& o, torch::jit::Stack* stack) {
       std::rethrow_exception(call.error);
     }
     if (C10_UNLIKELY(status != nullptr)) {
+      if (tt_status_code(status) == TT_UNIMPLEMENTED) prefer_cpu_words(call);
       if (tt_status_code(status) != TT_DECLINED) raise(status);
       std::string reason = tt_status_message(status);
       tt_status_free(status);

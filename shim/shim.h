@@ -165,6 +165,12 @@ void pack_plain(const c10::IValue& value, Kind kind, Bump& memory, tt_value_t* o
 extern std::atomic<int> g_precision;
 void follow_precision();  // tells the core, where it changed; before anything is lowered
 
+// ---------------------------------------------------------------- the CPU as reference (reference.cpp)
+// Inside a scope below autograd. Both throw what PyTorch's CPU kernel throws; values are never looked at.
+void raise_in_cpu_words(const Call& call);           // the same call on zeros
+void raise_if_cpu_refuses_dtypes(const Call& call);  // at a signature's first call: only what its dtypes are to blame for
+bool speaks_of_the_backend(const c10::Error& error);  // the CPU has no kernel at all: that says nothing about the call
+
 // ---------------------------------------------------------------- kernels (boxed.cpp, fallback.cpp, trace.cpp)
 void run(Overload& overload, torch::jit::Stack* stack);
 void run_on_cpu(Overload& overload, torch::jit::Stack* stack, const char* reason);

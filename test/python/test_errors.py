@@ -65,10 +65,36 @@ def test_comparing_complex_numbers():
 
 def test_negative_power_of_integers():
     """A scalar is a run-time value, so this one is found by the device."""
-    torch.tpu.synchronize()
+    two = torch.tensor([2], device=DEV)
+    assert (two**3).item() == 8
     with pytest.raises(RuntimeError, match="Integers to negative integer powers are not allowed.*test_errors.py"):
-        torch.tensor([2], device=DEV) ** -1
+        two**-1
         torch.tpu.synchronize()
+
+
+REFUSED = {
+    "abs of bool": lambda d: torch.tensor([True], device=d).abs(),
+    "ceil of complex": lambda d: torch.ones(2, dtype=torch.complex64, device=d).ceil(),
+    "sign of complex": lambda d: torch.ones(2, dtype=torch.complex64, device=d).sign(),
+    "frac of int": lambda d: torch.ones(2, dtype=torch.int32, device=d).frac(),
+    "gelu of int": lambda d: F.gelu(torch.ones(2, dtype=torch.int64, device=d)),
+    "var of int": lambda d: torch.ones(2, dtype=torch.int64, device=d).var(),
+    "argmax of bool": lambda d: torch.tensor([True], device=d).argmax(),
+    "topk of bool": lambda d: torch.tensor([True, False], device=d).topk(1),
+    "sort of complex": lambda d: torch.ones(2, dtype=torch.complex64, device=d).sort(),
+    "int in place times float": lambda d: torch.ones(2, dtype=torch.int64, device=d).mul_(2.5),
+    "float in place plus complex": lambda d: torch.ones(2, device=d).add_(1j),
+    "minus True": lambda d: torch.ones(2, device=d) - True,
+    "mm of two dtypes": lambda d: torch.ones(2, 2, device=d) @ torch.ones(2, 2, dtype=torch.float64, device=d),
+    "large mm of two dtypes": lambda d: torch.ones(300, 300, device=d) @ torch.ones(300, 300, dtype=torch.float64, device=d),
+    "gcd of bool": lambda d: torch.gcd(torch.tensor([True], device=d), torch.tensor([True], device=d)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_dtypes_the_cpu_refuses(name):
+    cpu, tpu = (raised(lambda: REFUSED[name](d)) for d in ("cpu", DEV))
+    assert cpu is not None and type(tpu) is type(cpu) and str(tpu) == str(cpu)
 
 
 def test_two_devices():
