@@ -7,7 +7,7 @@
 A case is (operator entry, dtype, kind). Kinds:
   forward   every sample, and each again with non-contiguous inputs: values, dtype, shape, strides
   variants  in-place and out= forms
-  grad      first-order gradients of every sample that supports them
+  grad, gradgrad, forward_ad, vmap, func   derivatives of every sample that has them: see opinfo_derivatives.py
   compiled  torch.compile(backend="tpu", fullgraph=True) of every sample; |why| says where a graph was no program
   error     OpInfo's error inputs: type of the exception, and its message against OpInfo's pattern
 Verdicts: ok (torch.testing's tolerances or the entry's own overrides), nearer (not within them, but nowhere farther than
@@ -22,7 +22,7 @@ import sys
 import sweep
 from sweep import Mismatch, to_device
 
-KINDS = ("forward", "variants", "grad", "error", "compiled")
+KINDS = ("forward", "variants", "grad", "gradgrad", "forward_ad", "vmap", "func", "error", "compiled")
 # Vectors are unique up to a sign or phase: compared as OpInfo's own gradient tests do, which make them unique.
 GAUGE = re.compile(r"^(linalg\.)?(svd|eigh?)$")
 # PyTorch says that among equal values any index may be given: the values that the indices pick are compared. Where `dim`
@@ -40,6 +40,8 @@ def _worker():
     from torch.testing._internal import common_methods_invocations as cmi
     from torch.testing._internal.common_device_type import tol, toleranceOverride  # noqa: F401
     from torch.utils._pytree import tree_flatten, tree_map_only
+
+    import opinfo_derivatives as derivatives
 
     torch.manual_seed(0)
     torch.ones(1, device="tpu").sum().item()
@@ -101,6 +103,9 @@ def _worker():
 
     WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128, torch.float16: torch.float64,
              torch.bfloat16: torch.float64}
+
+    def widened(t):
+        return t.detach().to(WIDER.get(t.dtype, t.dtype), copy=True).requires_grad_(t.requires_grad)
 
     def exactly(op, args, kwargs):
         """The same call in a wider dtype, as a function; gives nothing where that does not run."""
@@ -288,37 +293,33 @@ def _worker():
                     return "fail", n, f"sample {i} out=: {type(e).__name__}: {str(e)[:300]}"
         return (worst if n else "none"), n, ""
 
-    def leaves(tree):
-        return [t for t in tree_flatten(tree)[0] if isinstance(t, torch.Tensor) and t.requires_grad]
-
-    def run_grad(op, dtype, samples):
+    def run_derivative(kind, op, dtype, samples):
         worst, n = "ok", 0
         for i, s in enumerate(samples):
+            def call(args, kwargs):
+                return s.output_process_fn_grad(op(*args, **kwargs))
+
+            def exact():
+                try:
+                    return derivatives.derive(kind, call, *tree_map_only(torch.Tensor, widened, (args, kwargs)))
+                except Exception:
+                    return ()
+
             try:
                 if is_random(op, s):
                     return "none", 0, ""
                 (args, kwargs), (targs, tkw) = copies(op, s, "cpu"), copies(op, s, "tpu")
-                lc, lt = leaves((args, kwargs)), leaves((targs, tkw))
-                if not lc:
-                    continue
-                post = s.output_process_fn_grad
-                outs = [t for t in tree_flatten(post(op(*args, **kwargs)))[0] if isinstance(t, torch.Tensor) and t.requires_grad]
-                if not outs:
-                    continue
-                torch.manual_seed(3)
-                cot = [torch.randn_like(t) if not t.dtype.is_complex else torch.randn(t.shape, dtype=t.dtype) for t in outs]
-                expected = torch.autograd.grad(outs, lc, cot, allow_unused=True)
+                expected = derivatives.derive(kind, call, args, kwargs)
             except Exception:
+                continue  # the CPU has no such derivative
+            if expected is None:
                 continue
             n += 1
             try:
-                touts = [t for t in tree_flatten(post(op(*targs, **tkw)))[0] if isinstance(t, torch.Tensor) and t.requires_grad]
-                actual = torch.autograd.grad(touts, lt, [c.to(t.device) for c, t in zip(cot, touts)], allow_unused=True)
-                for a, e in zip(actual, expected):
-                    if (a is None) != (e is None):
-                        raise Mismatch("gradient is None on one side")
-                    if a is not None:
-                        worst = sweep.worse(worst, compare(a, e, op, dtype, True, strides=False))
+                actual = derivatives.derive(kind, call, targs, tkw)
+                if [a is None for a in actual] != [e is None for e in expected]:
+                    raise Mismatch("a derivative is None on one side")
+                worst = sweep.worse(worst, compare(list(actual), list(expected), op, dtype, True, strides=False, exact=exact))
             except Mismatch as e:
                 return "fail", n, f"sample {i}: {e}"
             except Exception as e:
@@ -362,10 +363,10 @@ def _worker():
         op, dtype = by_name[name], getattr(torch, dtype_name)
         if kind == "error":
             return run_error(op, dtype)
-        if kind == "grad":
-            if not op.supports_autograd or dtype not in op.supported_backward_dtypes("cpu"):
+        if kind in derivatives.KINDS:
+            if not derivatives.asked_for(kind, op, dtype):
                 return "none", 0, ""
-            return run_grad(op, dtype, some(op.sample_inputs("cpu", dtype, requires_grad=True)))
+            return run_derivative(kind, op, dtype, some(op.sample_inputs("cpu", dtype, requires_grad=True)))
         samples = some(op.sample_inputs("cpu", dtype, requires_grad=False))
         return {"forward": run_forward, "variants": run_variants, "compiled": run_compiled}[kind](op, dtype, samples)
 
