@@ -107,10 +107,10 @@ void raise_in_cpu_words(const Call& call) {
 // The lowerings take more dtypes than PyTorch's CPU kernels, which would turn a user's mistake into a value. So a first call
 // with dtypes that are not one float's is asked of the CPU, on ones; what it throws counts when the same call in float32
 // or int64 throughout is good, which leaves shapes, indices and other arguments out of it. Halves that the CPU has no
-// kernel for are not a mistake. A random kernel would move the CPU's generator, and is not asked.
+// kernel for are not a mistake, nor what rows take as PyTorch's kernels of other devices do. A random kernel would move the CPU's generator, and is not asked.
 void raise_if_cpu_refuses_dtypes(const Call& call) {
   const Overload& o = call.overload;
-  if (o.name().compare(0, 6, "aten::") != 0 || o.handle.hasTag(at::Tag::nondeterministic_seeded)) return;
+  if (o.more_dtypes || o.name().compare(0, 6, "aten::") != 0 || o.handle.hasTag(at::Tag::nondeterministic_seeded)) return;
   Dtypes dtypes;
   for (int i = 0; i < o.n_schema_args; i++) {
     const c10::IValue& v = call.arg(i);

@@ -96,6 +96,7 @@ struct Overload {
   std::optional<c10::OperatorHandle> functional;  // OUT: the sibling that allocates
   bool sized_late = false;             // its row's result has a size that values or the lowering alone say
   bool is_view = false;                // returns an alias without writing
+  bool more_dtypes = false;            // takes dtypes that the CPU's kernel refuses
   bool takes_host = false;             // host tensors with dimensions are welcome
   std::atomic<int64_t> fallbacks{0};
   std::atomic<bool> warned{false};

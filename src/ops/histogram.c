@@ -252,7 +252,7 @@ static void lower_histogramdd_bins(tt_lower_t* l) {
 }
 
 static const tt_op_row_t k_rows[] = {
-    {.name = "histc", .lower = lower_histc, .flags = TT_OP_CHECKS},
+    {.name = "histc", .lower = lower_histc, .flags = TT_OP_CHECKS | TT_OP_MORE_DTYPES},
     {.name = "histogram.bin_ct", .lower = lower_histogram_count, .flags = TT_OP_CHECKS | TT_OP_NO_META},
     {.name = "histogram.bins_tensor", .lower = lower_histogram_bins, .flags = TT_OP_NO_META},
     {.name = "_histogramdd_bin_edges", .lower = lower_histogramdd_edges,

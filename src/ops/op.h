@@ -33,6 +33,7 @@ typedef enum tt_op_flags_t {
   TT_OP_NO_META = 1 << 4,         // PyTorch has no meta kernel: results' types are taken from the lowering
   TT_OP_META_EVERY_CALL = 1 << 6,  // run-time scalars decide its result's size or whether it raises: PyTorch's meta kernel is asked at every call
   TT_OP_WIDE_NUMBERS = 1 << 7,    // a 0-d host tensor beside half floats keeps f32, which the operation computes in
+  TT_OP_MORE_DTYPES = 1 << 8,     // takes dtypes that PyTorch's CPU kernel refuses and its kernels of other devices take
   TT_OP_HOST_OPERANDS = 1 << 5,   // accepts CPU tensors of any rank among its tensor arguments (fused optimizers' steps)
 } tt_op_flags_t;
 

@@ -342,7 +342,7 @@ static const shape_args_t k_aminmax = {1, 2, 0, true, false};
 static const tt_op_row_t k_rows[] = {
     {.name = "sum", .lower = lower_sum, .kind = SUM, .data = &k_full},
     {.name = "sum.dim_IntList", .lower = lower_sum, .kind = SUM, .data = &k_list},
-    {.name = "nansum", .lower = lower_sum, .kind = SUM_OF_NUMBERS, .data = &k_list},
+    {.name = "nansum", .lower = lower_sum, .kind = SUM_OF_NUMBERS, .flags = TT_OP_MORE_DTYPES, .data = &k_list},
     {.name = "mean", .lower = lower_sum, .kind = MEAN, .data = &k_full},
     {.name = "mean.dim", .lower = lower_sum, .kind = MEAN, .data = &k_list},
     {.name = "prod", .lower = lower_sum, .kind = PRODUCT, .data = &k_full},
@@ -357,7 +357,7 @@ static const tt_op_row_t k_rows[] = {
     {.name = "_is_any_true", .lower = lower_truth, .kind = HLO_R_OR, .data = &k_bare},
     {.name = "count_nonzero", .lower = lower_count_nonzero, .data = &k_count},
     {.name = "count_nonzero.dim_IntList", .lower = lower_count_nonzero, .data = &k_count_list},
-    {.name = "trace", .lower = lower_trace},
+    {.name = "trace", .lower = lower_trace, .flags = TT_OP_MORE_DTYPES},
     {.name = "hash_tensor", .lower = lower_hash_tensor},
     {.name = "amax", .lower = lower_extreme, .kind = HLO_R_MAX, .data = &k_list_bare},
     {.name = "amin", .lower = lower_extreme, .kind = HLO_R_MIN, .data = &k_list_bare},

@@ -140,6 +140,16 @@ def test_target_out_of_range():
             torch.tpu.synchronize()
 
 
+def test_dtypes_that_only_the_cpu_kernel_lacks():
+    """PyTorch's other devices take these, and programs ask for them by the device's name."""
+    i, b = torch.tensor([0, 1, 1, 3]), torch.eye(3, dtype=torch.bool)
+    for dtype in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64):
+        got = torch.histc(i.to(DEV, dtype), bins=4, min=0, max=3)
+        assert got.dtype == dtype and got.tolist() == [1, 2, 0, 1]
+    assert torch.trace(b.to(DEV)).item() == 3
+    assert torch.nansum(torch.tensor([1 + 2j, complex("nan"), 3j], device=DEV)).item() == 1 + 5j
+
+
 def test_launch_blocking_raises_on_the_line():
     with torch.tpu.set_eager_mode(torch.tpu.EagerMode.DEFER_NEVER_AND_LAUNCH_BLOCKING):
         with pytest.raises(IndexError, match="test_errors.py"):
