@@ -1,5 +1,7 @@
 // Clients and their devices.
 #include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -45,6 +47,17 @@ const char* tt_platform_fast_flags(const char* platform) {
   return flags ? flags : "";
 }
 
+// A program of the CPU's plugins takes 3 memory maps (code, constants, tables), as measured with API 0.106; a quarter of the
+// system's maps stays for everything else.
+static int max_executables(bool is_host_memory) {
+  long maps = 0;
+  FILE* f = is_host_memory ? fopen("/proc/sys/vm/max_map_count", "r") : NULL;
+  if (!f) return INT_MAX;
+  if (fscanf(f, "%ld", &maps) != 1 || maps <= 0) maps = 65530;
+  fclose(f);
+  return maps / 4 < INT_MAX ? (int)(maps / 4) : INT_MAX;
+}
+
 static tt_status_t no_memory(void) { return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted"); }
 
 static tt_status_t read_names(tt_client_t* client) {
@@ -61,6 +74,7 @@ static tt_status_t read_names(tt_client_t* client) {
   client->flags = platform->flags ? platform->flags : "";
   client->fast_flags = platform->fast_flags ? platform->fast_flags : "";
   client->is_host_memory = platform->is_host_memory;
+  client->max_exes = max_executables(client->is_host_memory);
   return NULL;
 }
 
@@ -184,6 +198,7 @@ tt_plugin_t* tt_client_plugin(const tt_client_t* client) { return client->plugin
 const char* tt_client_platform(const tt_client_t* client) { return client->platform; }
 const char* tt_client_platform_version(const tt_client_t* client) { return client->platform_version; }
 int tt_client_device_count(const tt_client_t* client) { return client->device_count; }
+int tt_client_max_executables(const tt_client_t* client) { return client->max_exes; }
 uint32_t tt_client_caps(const tt_client_t* client) { return client->caps; }
 uint32_t tt_platform_caps(const char* platform) { return find_platform(platform)->caps; }
 const char* tt_client_flags(const tt_client_t* client) { return client->flags; }

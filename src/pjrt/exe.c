@@ -1,8 +1,11 @@
 // Executables: compile, load, store, run.
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "pjrt/objects.h"
+
+static atomic_int g_count;
 
 static void free_executable(const tt_plugin_t* plugin, PJRT_Executable* executable) {
   if (!executable) return;
@@ -25,6 +28,7 @@ static tt_status_t wrap(tt_client_t* client, PJRT_LoadedExecutable* loaded, tt_e
     return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
   }
   atomic_init(&exe->refs, 1);
+  atomic_fetch_add(&g_count, 1);
   exe->client = client;
   tt_client_retain(client);
   exe->loaded = loaded;
@@ -68,6 +72,12 @@ static tt_status_t write_options(const tt_client_t* client, const tt_compile_opt
   return status;
 }
 
+static tt_status_t has_room(const tt_client_t* client) {
+  if (tt_exe_count() < client->max_exes) return NULL;
+  return tt_error(TT_RESOURCE_EXHAUSTED, "%d compiled programs are in use, as many as this process has memory maps for: drop "
+                  "compiled models that are no longer needed, or raise the system's vm.max_map_count", client->max_exes);
+}
+
 static tt_status_t compile_once(tt_client_t* client, const PJRT_Program* program, const tt_compile_options_t* options,
                                 PJRT_LoadedExecutable** out_loaded) {
   tt_strbuf_t proto;
@@ -86,6 +96,7 @@ static tt_status_t compile_once(tt_client_t* client, const PJRT_Program* program
 tt_status_t tt_exe_compile(tt_client_t* client, const char* text, size_t text_len, const tt_compile_options_t* options,
                            tt_exe_t** out_exe) {
   *out_exe = NULL;
+  TT_TRY(has_room(client));
   PJRT_Program program = tt_mlir_program(text, text_len);
   const char* overrides = options ? options->overrides : NULL;
   PJRT_LoadedExecutable* loaded = NULL;
@@ -104,6 +115,7 @@ tt_status_t tt_exe_compile(tt_client_t* client, const char* text, size_t text_le
 tt_status_t tt_exe_deserialize(tt_client_t* client, const void* bytes, size_t len, const tt_compile_options_t* options,
                                tt_exe_t** out_exe) {
   *out_exe = NULL;
+  TT_TRY(has_room(client));
   tt_strbuf_t proto;
   tt_strbuf_init(&proto);
   tt_status_t status = write_options(client, options, &proto);
@@ -144,8 +156,12 @@ void tt_exe_release(tt_exe_t* exe) {
   free_executable(exe->client->plugin, exe->executable);
   free_loaded(exe->client->plugin, exe->loaded);
   tt_client_release(exe->client);
+  atomic_fetch_sub(&g_count, 1);
   tt_free(exe);
 }
+
+bool tt_exe_is_shared(const tt_exe_t* exe) { return atomic_load(&exe->refs) > 1; }
+int tt_exe_count(void) { return atomic_load(&g_count); }
 
 int tt_exe_output_count(const tt_exe_t* exe) { return exe->output_count; }
 int64_t tt_exe_temp_bytes(const tt_exe_t* exe) { return exe->temp_bytes; }

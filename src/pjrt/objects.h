@@ -60,6 +60,7 @@ struct tt_client_t {
   int device_count;
   uint32_t caps;
   bool is_host_memory;     // device memory is this process's memory
+  int max_exes;            // loaded executables this process has room for
   const char* flags;       // of every compilation; static
   const char* fast_flags;  // static
 };

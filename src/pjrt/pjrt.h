@@ -50,6 +50,9 @@ bool tt_client_device_attribute_int(const tt_client_t* client, int device, const
 // as fast, softmax runs 1.5 times slower.
 const char* tt_client_flags(const tt_client_t* client);
 const char* tt_client_fast_flags(const tt_client_t* client);
+// Loaded executables that the process has room for: where programs are this process's code, each takes memory maps, and the
+// compiler behind the CPU plugins ends the process when there are none left.
+int tt_client_max_executables(const tt_client_t* client);
 uint32_t tt_client_caps(const tt_client_t* client);  // tt_caps_t of ops/op.h, by platform
 uint32_t tt_platform_caps(const char* platform);     // the same without a client
 const char* tt_platform_flags(const char* platform);
@@ -107,6 +110,8 @@ TT_MUST_USE tt_status_t tt_exe_deserialize(tt_client_t* client, const void* byte
 TT_MUST_USE tt_status_t tt_exe_serialize(tt_exe_t* exe, void** out_bytes, size_t* out_len);
 void tt_exe_retain(tt_exe_t* exe);
 void tt_exe_release(tt_exe_t* exe);  // accepts NULL
+bool tt_exe_is_shared(const tt_exe_t* exe);  // more than one reference is held
+int tt_exe_count(void);                      // executables alive, of all clients
 int tt_exe_output_count(const tt_exe_t* exe);
 int64_t tt_exe_temp_bytes(const tt_exe_t* exe);  // memory it needs while it runs, besides arguments and results; 0 unknown
 // Enqueues one execution. |keep| lists arguments that must not be donated in this call although the program says so.

@@ -1,16 +1,17 @@
 // Programs by text: two signatures that lower to the same program share one executable.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "cache/disk.h"
+#include "runtime/defer.h"
 #include "runtime/entry.h"
 #include "runtime/environment.h"
 
 enum { MAX_PROGRAMS = 8192 };
-
 
 static tt_map_t g_programs;
 
@@ -20,14 +21,48 @@ typedef struct program_key_t {
   int32_t device, fast;
 } program_key_t;
 
-static void drop_all_programs(void) {
+// ---------------------------------------------------------------- bounds
+static int compare(const void* a, const void* b) {
+  uint64_t x = *(const uint64_t*)a, y = *(const uint64_t*)b;
+  return (x > y) - (x < y);
+}
+
+uint64_t rt_median(uint64_t* values, size_t n) {
+  if (!n) return 0;
+  qsort(values, n, sizeof *values, compare);
+  return values[n / 2];
+}
+
+// Those that nothing but this table holds go; |all|: the others leave the table too.
+static void drop_programs(bool all) {
+  tt_map_t kept;
+  tt_map_init(&kept);
   for (size_t i = 0; i < g_programs.cap; i++) {
     tt_map_slot_t* s = &g_programs.slots[i];
     if (!s->value) continue;
+    if (!all && tt_exe_is_shared(s->value) && tt_map_put(&kept, s->hash, s->key, s->key_len, s->value)) continue;
     tt_exe_release(s->value);
     tt_free((void*)(uintptr_t)s->key);
   }
   tt_map_deinit(&g_programs);
+  g_programs = kept;
+}
+
+// What the caches let go of is compiled again, or read from disk, when it is wanted again. Programs that compiled models
+// hold stay, so that the next time comes only when as many more are alive.
+void rt_bound_programs(void) {
+  static int next;  // under the lock
+  rt_lock();
+  int limit = g_rt.keep_programs, before = tt_exe_count();
+  if (before >= (next > limit ? next : limit)) {
+    rt_entries_halve();
+    rt_fused_halve();
+    drop_programs(false);
+    int after = tt_exe_count();
+    next = after + limit / 4;
+    RT_COUNT(programs_dropped, before - after);
+  }
+  rt_unlock();
 }
 
 // ---------------------------------------------------------------- dump
@@ -64,6 +99,7 @@ tt_status_t rt_compile(int device, const char* text, size_t len, bool fast, cons
     *out_exe = found;
     return NULL;
   }
+  rt_bound_programs();
   if (g_dump[0]) dump(text, len, key.hash, what);
   tt_compile_options_t options = {.device = device, .overrides = fast ? tt_client_fast_flags(g_rt.client) : overrides};
   tt_status_t status = tt_exe_compile(g_rt.client, text, len, &options, out_exe);
@@ -77,7 +113,7 @@ tt_status_t rt_compile(int device, const char* text, size_t len, bool fast, cons
   program_key_t* copy = tt_malloc(sizeof *copy);
   rt_lock();
   RT_COUNT(compiles, 1);
-  if (g_programs.count >= MAX_PROGRAMS) drop_all_programs();
+  if (g_programs.count >= MAX_PROGRAMS) drop_programs(true);
   if (copy && !tt_map_find(&g_programs, hash, &key, sizeof key)) {
     *copy = key;
     if (tt_map_put(&g_programs, hash, copy, sizeof *copy, *out_exe)) {
@@ -106,6 +142,7 @@ tt_status_t rt_compile_cached(int device, const tt_strbuf_t* text, const char* o
   *out_exe = NULL;
   if (!key.failed && rt_disk_find(key.data, key.len, &block, &meta, &meta_len, &exe, &exe_len)) {
     tt_compile_options_t options = {.device = device, .overrides = overrides};
+    rt_bound_programs();
     tt_status_free(tt_exe_deserialize(g_rt.client, exe, exe_len, &options, out_exe));
     tt_free(block);
     if (*out_exe) {

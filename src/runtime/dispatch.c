@@ -300,17 +300,16 @@ static tt_status_t run_entry(scratch_t* s, rt_entry_t* e, tt_results_t* results)
 }
 
 // ---------------------------------------------------------------- entries
-// Under the lock. Over the limit the older half goes.
-static void bound_entries(void) {
-  if (g_entries.count < MAX_ENTRIES) return;
-  uint64_t oldest = UINT64_MAX, newest = 0;
+void rt_entries_halve(void) {
+  uint64_t* used = tt_malloc((g_entries.count + 1) * sizeof *used);
+  if (!used) return;
+  size_t n = 0;
   for (size_t i = 0; i < g_entries.cap; i++) {
     const rt_entry_t* e = g_entries.slots[i].value;
-    if (!e) continue;
-    if (e->last_used < oldest) oldest = e->last_used;
-    if (e->last_used > newest) newest = e->last_used;
+    if (e) used[n++] = e->last_used;
   }
-  uint64_t middle = oldest + (newest - oldest) / 2;
+  uint64_t middle = rt_median(used, n);
+  tt_free(used);
   tt_map_t kept;
   tt_map_init(&kept);
   for (size_t i = 0; i < g_entries.cap; i++) {
@@ -329,7 +328,8 @@ static rt_entry_t* insert_locked(rt_entry_t* entry, uint64_t hash, const tt_strb
     rt_entry_release(entry);
     return found;
   }
-  bound_entries();
+  if (g_entries.count >= MAX_ENTRIES) rt_entries_halve();
+  entry->last_used = g_rt.dispatch_number;
   entry->hash = hash;
   entry->key_len = key->len;
   entry->key = tt_malloc(key->len);
@@ -350,6 +350,7 @@ static rt_entry_t* load_from_disk(scratch_t* s, tt_strbuf_t* portable) {
   rt_unlock();
   if (e && e->n_outputs && !e->declined) {
     tt_compile_options_t options = {.device = s->call.device};
+    rt_bound_programs();
     tt_status_t status = tt_exe_deserialize(g_rt.client, exe, exe_len, &options, &e->exe);
     if (status || tt_exe_output_count(e->exe) != e->n_outputs) {  // stale or foreign: a miss
       tt_status_free(status);

@@ -164,6 +164,11 @@ TT_MUST_USE tt_status_t rt_compile(int device, const char* text, size_t len, boo
 // Programs that are compiled from now on are written to |folder| too, as HASH.mlir below a line "// op"; NULL or "": not.
 void rt_dump_open(const char* folder);
 
+// Where more programs are alive than are to be kept, the older halves of the caches go. No lock held.
+void rt_bound_programs(void);
+void rt_entries_halve(void);                       // those used longest ago (dispatch.c)
+uint64_t rt_median(uint64_t* values, size_t n);    // sorts |values|; 0 of none
+
 // The same through the disk cache too.
 TT_MUST_USE tt_status_t rt_compile_cached(int device, const tt_strbuf_t* text, const char* overrides, const char* what,
                                            tt_exe_t** out_exe);

@@ -50,6 +50,10 @@ typedef struct record_t {
   rt_site_t* site;          // where it ended last
   char began[160];          // the user's line of the first operation when it was met first; "" not known
   rt_fused_t* fused;        // NULL: not ready
+  uint64_t hash, last_met;
+  const void* key;
+  size_t key_len;
+  rt_entry_t* entries[];    // of the nodes: the key names entries by address, so they stay as long as the record does
 } record_t;
 
 static tt_map_t g_records;
@@ -350,26 +354,64 @@ static job_t* job_create(const rt_region_t* r, record_t* record, const uint8_t* 
   return job;
 }
 
+static void record_free(record_t* r) {
+  for (int i = 0; i < r->n_nodes; i++) rt_entry_release(r->entries[i]);
+  fused_free(r->fused);
+  tt_free(r);
+}
+
+static bool in_work(const record_t* r) { return r->queued && !r->fused && !r->failed; }
+
+void rt_fused_halve(void) {
+  uint64_t* met = tt_malloc((g_records.count + 1) * sizeof *met);
+  if (!met) return;
+  size_t n = 0;
+  for (size_t i = 0; i < g_records.cap; i++) {
+    const record_t* r = g_records.slots[i].value;
+    if (r) met[n++] = r->last_met;
+  }
+  uint64_t middle = rt_median(met, n);
+  tt_free(met);
+  tt_map_t kept;
+  tt_map_init(&kept);
+  for (size_t i = 0; i < g_records.cap; i++) {
+    record_t* r = g_records.slots[i].value;
+    if (!r) continue;
+    bool keep = r->last_met >= middle || in_work(r);
+    if (keep && tt_map_put(&kept, r->hash, r->key, r->key_len, r)) continue;
+    if (!in_work(r)) record_free(r);  // else memory is out, and the record is the compiling thread's
+  }
+  tt_map_deinit(&g_records);
+  g_records = kept;
+}
+
 static record_t* record_for(rt_region_t* r) {
   uint64_t hash = tt_hash64(r->key.data, r->key.len, 0);
   record_t* record = tt_map_find(&g_records, hash, r->key.data, r->key.len);
-  if (record || g_records.count >= MAX_RECORDS) return record;
-  record = tt_calloc(1, sizeof *record + r->key.len);
+  if (record) return record;
+  if (g_records.count >= MAX_RECORDS) rt_fused_halve();
+  size_t entries = (size_t)r->n_nodes * sizeof *record->entries;
+  record = tt_calloc(1, sizeof *record + entries + r->key.len);
   if (!record) return NULL;
-  char* key = (char*)(record + 1);
+  char* key = (char*)record->entries + entries;
   memcpy(key, r->key.data, r->key.len);
   if (!tt_map_put(&g_records, hash, key, r->key.len, record)) {
     tt_free(record);
     return NULL;
   }
+  record->hash = hash;
+  record->key = key;
+  record->key_len = r->key.len;
   record->n_nodes = r->n_nodes;
   record->n_outs = r->n_outs;
   record->n_external = r->n_external;
   record->first = r->nodes[0].entry;
   if (r->nodes[0].where >= 0) snprintf(record->began, sizeof record->began, "%s", r->text.data + r->nodes[0].where);
   record->last = r->nodes[r->n_nodes - 1].entry;
-  // The key names entries by address: they stay as long as the record does.
-  for (int i = 0; i < r->n_nodes; i++) r->nodes[i].entry->refs++;
+  for (int i = 0; i < r->n_nodes; i++) {
+    record->entries[i] = r->nodes[i].entry;
+    record->entries[i]->refs++;
+  }
   return record;
 }
 
@@ -386,6 +428,7 @@ const rt_fused_t* rt_fused_find(rt_region_t* r) {
   }
   if (record) {
     found = record->fused;
+    record->last_met = g_rt.dispatch_number;
     if (!record->seen++) {
       for (size_t i = 0; i < outs; i++) record->n_live += flags[i];
       for (size_t i = 0; i < externals; i++) record->n_dead += flags[outs + i];

@@ -53,6 +53,9 @@ static tt_status_t open_locked(const tt_runtime_options_t* o) {
     TT_TRY_GOTO(status, fail, tt_rng_create(&d->rng));
   }
   g_rt.caps = tt_client_caps(client);
+  g_rt.keep_programs = tt_client_max_executables(client) / 2;
+  const char* keep_programs = getenv("TORCH_TPU_KEEP_PROGRAMS");
+  if (keep_programs && atoi(keep_programs) > 0) g_rt.keep_programs = atoi(keep_programs);
   // For the sweep over TPU compilers: every program is lowered for another platform and written out before it compiles.
   const char* platform = getenv("TORCH_TPU_LOWER_FOR");
   const char* dump = getenv("TORCH_TPU_DUMP");

@@ -73,7 +73,7 @@ tt_storage_t* rt_storage_wrap(int device, size_t nbytes, rt_cell_t* cell);
   X(executions) X(compiles) X(lowerings) X(metas) X(traces) X(disk_hits) X(disk_writes) X(h2d) X(d2h) X(h2d_bytes)          \
   X(d2h_bytes) X(syncs) X(signature_misses) X(signature_hits) X(scalar_uploads) X(donations) X(failed_checks)      \
   X(recorded) X(regions_fused) X(regions_unfused) X(fused_compiles) X(fused_failures) X(cuts_read) X(cuts_sync) X(cuts_op) X(cuts_period)      \
-  X(cuts_limit) X(cuts_device) X(cuts_mode)
+  X(cuts_limit) X(cuts_device) X(cuts_mode) X(programs_dropped)
 typedef enum rt_counter_t {
 #define X(name) RT_C_##name,
   RT_COUNTERS(X)
@@ -106,6 +106,7 @@ typedef struct rt_t {
   tt_frontend_t frontend;
   int precision;
   uint64_t dispatch_number;
+  int keep_programs;                // compiled programs alive from which the caches let go of those used longest ago
   int64_t counters[RT_COUNTER_COUNT];
   rt_pending_check_t pending[RT_MAX_PENDING_CHECKS];
   int n_pending;
