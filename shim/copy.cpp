@@ -204,8 +204,6 @@ at::Scalar local_scalar_dense(const at::Tensor& self) {
 
 bool equal(const at::Tensor& self, const at::Tensor& other) {
   if (self.device() != other.device()) raise_two_devices(self.device(), other.device());
-  TORCH_CHECK(self.scalar_type() == other.scalar_type(), "Expected object of data type ", self.scalar_type(), " but got data type ",
-              other.scalar_type(), " for argument 'other' in call to equal");
   if (self.sizes() != other.sizes()) return false;
   if (self.numel() == 0) return true;
   return at::eq(self, other).all().item<bool>();

@@ -154,3 +154,13 @@ def test_decompositions_are_traced():
     for a, b in zip(step("cpu"), step(D)):
         close(a, b)
     assert torch.tpu.fallback_counts() == {}
+
+
+def test_equal_compares_values_of_two_dtypes():
+    dtypes = (torch.bool, torch.uint8, torch.int8, torch.int64, torch.half, torch.float32, torch.float64, torch.complex64)
+    rows = ([1, 0], [255, 1], [-1, 1], [2**24 + 1, 0], [0.1, 0], [float("nan"), 0])
+    values = [torch.tensor(row).to(dtype) for row in rows for dtype in dtypes]
+    on_device = [v.to(D) for v in values]
+    for a, x in zip(values, on_device):
+        assert [torch.equal(x, y) for y in on_device] == [torch.equal(a, b) for b in values], a
+    assert not torch.equal(on_device[0], torch.ones(3, dtype=torch.int64, device=D))
