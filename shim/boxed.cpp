@@ -257,6 +257,8 @@ static void keep_error(Call& call) {
   } catch (const c10::NotImplementedError&) {
   } catch (const c10::Error&) {
     call.error = std::current_exception();
+  } catch (const std::runtime_error&) {  // a number that overflows
+    call.error = std::current_exception();
   } catch (...) {
   }
 }
@@ -507,6 +509,10 @@ void run(Overload& o, torch::jit::Stack* stack) {
     call.pack();
     if (C10_UNLIKELY(call.host != nullptr) && (call.host_written || !o.takes_host)) {
       raise_two_devices(c10::Device(kTpu, static_cast<c10::DeviceIndex>(call.device)), call.host->device());
+    }
+    if (C10_UNLIKELY(o.has_numbers) && C10_UNLIKELY(numbers_may_not_fit(call))) {
+      InferScope scope;
+      raise_if_a_number_does_not_fit(call);
     }
     if (C10_UNLIKELY(call.lazy_written)) {
       run_on_cpu(o, stack, "it writes to a tensor whose conjugate or negative bit is set");

@@ -47,7 +47,16 @@ void stay_if_daemon() {
 
 std::atomic<int> g_precision{-1};
 
+static void follow_default_dtype() {
+  static std::atomic<int> told{TT_F32};
+  int wanted = k_dtype_table[static_cast<size_t>(c10::typeMetaToScalarType(c10::get_default_dtype()))];
+  if (C10_LIKELY(wanted == told.load(std::memory_order_relaxed))) return;
+  tt_default_dtype_set(static_cast<tt_dtype_t>(wanted));
+  told.store(wanted);
+}
+
 void follow_precision() {
+  follow_default_dtype();
   static std::atomic<int> told{2};  // the core starts with the highest, as PyTorch does
   int wanted = g_precision.load(std::memory_order_relaxed);
   if (wanted < 0) wanted = 2 - static_cast<int>(at::globalContext().float32MatmulPrecision());

@@ -252,6 +252,7 @@ Overload::Overload(const OperatorHandle& handle_in) : handle(handle_in) {
     mutates[i] = desc.mutates[i] = is_written(a) || writes_silently(s, a);
     bool scalar = kinds[i] == Kind::Scalar || kinds[i] == Kind::Float || kinds[i] == Kind::Scalars || kinds[i] == Kind::Floats;
     desc.is_scalar[i] = scalar;
+    has_numbers |= kinds[i] == Kind::Scalar || kinds[i] == Kind::Scalars;
     if (kinds[i] == Kind::Device) device_arg = at[i];
     if (a.name() == "indices" && kinds[i] == Kind::Tensors && row.find("index") != std::string::npos) indices_arg = at[i];
   }

@@ -1,4 +1,7 @@
 // What PyTorch's CPU kernels say of a call: the errors that a user of the device should read are theirs.
+#include <cmath>
+#include <cstring>
+
 #include "shim.h"
 
 namespace tt {
@@ -11,6 +14,7 @@ constexpr int64_t kWorthwhile = int64_t{1} << 16;  // elements up to which a fir
 struct Twins {
   int fill = 0;
   bool shrink = false;                    // every dim at most 1
+  bool few = false;                       // an argument that says the result's size says 2
   c10::ScalarType as = c10::ScalarType::Undefined;  // the dtype of every tensor, where one is given
   int64_t bytes = 0;
 
@@ -53,35 +57,51 @@ struct Twins {
 // False when the arguments have no such twins.
 bool twins_of(const Call& call, Twins twins, torch::jit::Stack* stack) {
   try {
-    for (int i = 0; i < call.overload.n_schema_args; i++) stack->push_back(twins.of(call.arg(i)));
+    const auto& arguments = call.overload.handle.schema().arguments();
+    for (int i = 0; i < call.overload.n_schema_args; i++) {
+      const c10::IValue& v = call.arg(i);
+      const c10::Argument& a = arguments[static_cast<size_t>(i)];
+      if (twins.few && v.isIntList() && a.name() == "size") stack->push_back(c10::List<int64_t>({2}));
+      else if (twins.as == at::kLong && v.isDouble() && a.type()->kind() == c10::TypeKind::NumberType) stack->push_back(1);
+      else stack->push_back(twins.of(v));
+    }
     return true;
   } catch (...) {
     return false;
   }
 }
 
+class Silence : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning&) override {}
+};
+
 void call_on_cpu(const Call& call, torch::jit::Stack* stack) {
   call.overload.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 
-// What a call's device tensors are made of.
-struct Dtypes {
+// What a call's tensors come to.
+struct Extent {
   int64_t numel = 0;
-  bool any = false, mixed = false, floats_only = true; 
-  c10::ScalarType first = c10::ScalarType::Undefined;
+  bool any = false;
 
   void see(const at::Tensor& t) {
     if (!t.defined()) return;
-    c10::ScalarType type = t.scalar_type();
-    if (t.unsafeGetTensorImpl()->is_wrapped_number()) {  // only these change what kind of call it is
-      floats_only &= type != c10::ScalarType::Bool && !c10::isComplexType(type);
-      return;
-    }
-    mixed |= any && type != first;
     any = true;
-    first = type;
     numel += t.numel();
-    floats_only &= c10::isFloatingType(type);
+  }
+
+  explicit Extent(const Call& call) {
+    for (int i = 0; i < call.overload.n_schema_args; i++) {
+      const c10::IValue& v = call.arg(i);
+      if (v.isTensor()) {
+        see(v.toTensor());
+      } else if (v.isTensorList() || v.isOptionalTensorList()) {
+        for (const auto& e : v.toListRef()) {
+          if (!e.isNone()) see(e.toTensor());
+        }
+      }
+    }
   }
 };
 
@@ -105,37 +125,30 @@ void raise_in_cpu_words(const Call& call) {
 }
 
 // The lowerings take more dtypes than PyTorch's CPU kernels, which would turn a user's mistake into a value. So a first call
-// with dtypes that are not one float's is asked of the CPU, on ones; what it throws counts when the same call in float32
-// or int64 throughout is good, which leaves shapes, indices and other arguments out of it. Halves that the CPU has no
-// kernel for are not a mistake, nor what rows take as PyTorch's kernels of other devices do. A random kernel would move the CPU's generator, and is not asked.
+// is asked of the CPU, on ones; what it throws counts when the same call in float32 or int64 throughout is good, which
+// leaves shapes, indices and other arguments out of it. Narrow floats that the CPU lacks a kernel for beside one of float32
+// are not a mistake, nor what rows take as PyTorch's kernels of other devices do. A random kernel would move the CPU's
+// generator, and is not asked.
 void raise_if_cpu_refuses_dtypes(const Call& call) {
   const Overload& o = call.overload;
   if (o.more_dtypes || o.name().compare(0, 6, "aten::") != 0 || o.handle.hasTag(at::Tag::nondeterministic_seeded)) return;
-  Dtypes dtypes;
-  for (int i = 0; i < o.n_schema_args; i++) {
-    const c10::IValue& v = call.arg(i);
-    if (v.isTensor()) {
-      dtypes.see(v.toTensor());
-    } else if (v.isComplexDouble()) {
-      dtypes.floats_only = false;
-    } else if (v.isTensorList() || v.isOptionalTensorList()) {
-      for (const auto& e : v.toListRef()) {
-        if (!e.isNone()) dtypes.see(e.toTensor());
-      }
-    }
-  }
-  if (!dtypes.any || (dtypes.floats_only && !dtypes.mixed)) return;
+  Extent extent(call);
+  if (!extent.any) return;
+  Silence silence;
+  c10::WarningUtils::WarningHandlerGuard quiet(&silence);
   Twins ones;
   ones.fill = 1;
-  ones.shrink = dtypes.numel > kWorthwhile;
+  ones.shrink = extent.numel > kWorthwhile;
   torch::jit::Stack stack;
   if (!twins_of(call, ones, &stack)) return;
   std::exception_ptr refused;
+  bool narrow = false;
   try {
     call_on_cpu(call, &stack);
     return;
   } catch (const c10::NotImplementedError& e) {
-    if (is_narrow_float(e) || speaks_of_the_backend(e)) return;
+    if (speaks_of_the_backend(e)) return;
+    narrow = is_narrow_float(e);
     refused = std::current_exception();
   } catch (const c10::Error&) {
     refused = std::current_exception();
@@ -151,7 +164,88 @@ void raise_if_cpu_refuses_dtypes(const Call& call) {
     } catch (...) {
       continue;
     }
+    if (narrow && as == at::kFloat) return;
     std::rethrow_exception(refused);
+  }
+}
+
+// ---------------------------------------------------------------- numbers
+namespace {
+
+// May a CPU kernel that converts |x| to |dtype| refuse?
+bool may_overflow(double x, tt_dtype_t dtype) {
+  auto outside = [x](double low, double high) { return !(x >= low && x <= high); };
+  switch (dtype) {
+    case TT_I8: return outside(-128, 127);
+    case TT_U8: return outside(-255, 255);
+    case TT_I16: return outside(-32768, 32767);
+    case TT_I32: return outside(-2147483648.0, 2147483647.0);
+    case TT_I64: return outside(-9223372036854775808.0, 9223372036854774784.0);
+    case TT_F16: return std::isfinite(x) && outside(-65504, 65504);
+    case TT_BF16: return std::isfinite(x) && outside(-0x1.FEp127, 0x1.FEp127);
+    case TT_F32: return std::isfinite(x) && outside(-0x1.FFFFFEp127, 0x1.FFFFFEp127);
+    default: return false;
+  }
+}
+
+template <class Visit>
+void each_dtype(const Call& call, Visit visit) {
+  for (int i = 0; i < call.overload.n_args; i++) {
+    const tt_value_t& v = call.values[i];
+    if (v.kind == TT_V_DTYPE) visit(static_cast<tt_dtype_t>(v.u.i));
+    if (v.kind != TT_V_TENSOR && v.kind != TT_V_TENSORS) continue;
+    for (int k = 0; k < v.n; k++) {
+      if ((v.u.tensor[k].flags & (TT_T_UNDEFINED | TT_T_WRAPPED)) == 0) visit(static_cast<tt_dtype_t>(v.u.tensor[k].dtype));
+    }
+  }
+}
+
+bool may_not_fit(const Call& call, const tt_value_t& v) {
+  bool odd = false;
+  if (v.kind == TT_V_COMPLEX) {
+    each_dtype(call, [&](tt_dtype_t d) { odd |= !tt_is_complex(d) && d != TT_BOOL; });
+  } else if (v.kind == TT_V_INT || v.kind == TT_V_FLOAT) {
+    double x = v.kind == TT_V_INT ? static_cast<double>(v.u.i) : v.u.f;
+    if (C10_LIKELY(x >= -127 && x <= 127)) return false;
+    each_dtype(call, [&](tt_dtype_t d) { odd |= may_overflow(x, d); });
+  }
+  return odd;
+}
+
+}  // namespace
+
+bool numbers_may_not_fit(const Call& call) {
+  const Overload& o = call.overload;
+  for (int i = 0; i < o.n_args; i++) {
+    const tt_value_t& v = call.values[i];
+    if (o.kinds[i] == Kind::Scalar) {
+      if (may_not_fit(call, v)) return true;
+    } else if (o.kinds[i] == Kind::Scalars && v.kind == TT_V_SCALARS) {
+      for (int k = 0; k < v.n; k++) {
+        if (may_not_fit(call, v.u.items[k])) return true;
+      }
+    }
+  }
+  return false;
+}
+
+void raise_if_a_number_does_not_fit(const Call& call) {
+  const Overload& o = call.overload;
+  if (o.name().compare(0, 6, "aten::") != 0 || o.handle.hasTag(at::Tag::nondeterministic_seeded)) return;
+  Extent extent(call);
+  Silence silence;
+  c10::WarningUtils::WarningHandlerGuard quiet(&silence);
+  Twins ones;
+  ones.fill = 1;
+  ones.few = true;
+  ones.shrink = extent.numel > kWorthwhile;
+  torch::jit::Stack stack;
+  if (!twins_of(call, ones, &stack)) return;
+  try {
+    call_on_cpu(call, &stack);
+  } catch (const std::exception& e) {
+    if (std::strstr(e.what(), "without overflow") != nullptr) throw;
+  } catch (...) {
   }
 }
 

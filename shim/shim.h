@@ -97,6 +97,7 @@ struct Overload {
   bool sized_late = false;             // its row's result has a size that values or the lowering alone say
   bool is_view = false;                // returns an alias without writing
   bool more_dtypes = false;            // takes dtypes that the CPU's kernel refuses
+  bool has_numbers = false;            // takes a Scalar, which CPU kernels refuse where it does not fit
   bool takes_host = false;             // host tensors with dimensions are welcome
   std::atomic<int64_t> fallbacks{0};
   std::atomic<bool> warned{false};
@@ -170,6 +171,8 @@ void follow_precision();  // tells the core, where it changed; before anything i
 // Inside a scope below autograd. Both throw what PyTorch's CPU kernel throws; values are never looked at.
 void raise_in_cpu_words(const Call& call);           // the same call on zeros
 void raise_if_cpu_refuses_dtypes(const Call& call);  // at a signature's first call: only what its dtypes are to blame for
+bool numbers_may_not_fit(const Call& call);           // a packed call's, one of its dtypes
+void raise_if_a_number_does_not_fit(const Call& call);  // then, at every call
 bool speaks_of_the_backend(const c10::Error& error);  // the CPU has no kernel at all: that says nothing about the call
 
 // ---------------------------------------------------------------- kernels (boxed.cpp, fallback.cpp, trace.cpp)

@@ -51,6 +51,8 @@ TT_API void tt_defer_wait(void);  // until no fused program is being compiled; w
 TT_API char* tt_defer_report(void);
 // Matmul/convolution precision of f32: 0 default (fastest), 1 high, 2 highest (f32 products). Process-wide.
 TT_API void tt_precision_set(int precision);
+// The dtype that a number with a fraction takes beside integers (torch.set_default_dtype). Process-wide; f32 at first.
+TT_API void tt_default_dtype_set(tt_dtype_t dtype);
 
 // ---------------------------------------------------------------- storages
 typedef struct tt_storage_t tt_storage_t;  // counted

@@ -12,7 +12,7 @@
 #include "runtime/defer.h"
 #include "runtime/environment.h"
 
-rt_t g_rt = {.precision = HLO_PRECISION_HIGHEST};
+rt_t g_rt = {.precision = HLO_PRECISION_HIGHEST, .default_dtype = TT_F32};
 
 static pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t g_open_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -136,6 +136,12 @@ tt_mode_t tt_mode_get(void) { return (tt_mode_t)(t_mode >= 0 ? t_mode : atomic_l
 void tt_precision_set(int precision) {
   rt_lock();
   g_rt.precision = precision < 0 ? 0 : precision > 2 ? 2 : precision;
+  rt_unlock();
+}
+
+void tt_default_dtype_set(tt_dtype_t dtype) {
+  rt_lock();
+  g_rt.default_dtype = dtype;
   rt_unlock();
 }
 

@@ -105,6 +105,7 @@ typedef struct rt_t {
   char* environment;                // text of everything but the program that decides what an executable is
   tt_frontend_t frontend;
   int precision;
+  tt_dtype_t default_dtype;
   uint64_t dispatch_number;
   int keep_programs;                // compiled programs alive from which the caches let go of those used longest ago
   int64_t counters[RT_COUNTER_COUNT];

@@ -197,8 +197,8 @@ static void present_host_tensors(rt_call_t* c) {
     if (common == TT_DT_NONE) as = own;
     else if (category(own) <= category(common) && (wrapped || dims != TT_DT_NONE)) as = common;
     else if (category(own) <= category(common)) as = tt_lattice_promote(own, common);
-    else if (tt_is_complex(own)) as = common == TT_F64 ? TT_C128 : TT_C64;
-    else if (tt_is_float(own) && wrapped) as = TT_F32;
+    else if (tt_is_complex(own)) as = common == TT_F64 || (g_rt.default_dtype == TT_F64 && !tt_is_float(common)) ? TT_C128 : TT_C64;
+    else if (tt_is_float(own) && wrapped) as = g_rt.default_dtype;
     // The operation may compute in a wider dtype than the tensor's: uint8 / 300 divides by 300.
     if (!fits(r->t, as)) as = own;
     if (wide && as == common && (as == TT_BF16 || as == TT_F16)) as = TT_F32;
@@ -252,6 +252,7 @@ tt_status_t rt_call_pack(rt_call_t* c, bool portable) {
   put8(c, (uint8_t)c->device);
   put8(c, (uint8_t)(c->device >> 8));
   put8(c, (uint8_t)g_rt.precision);
+  put8(c, (uint8_t)g_rt.default_dtype);  // what PyTorch's meta kernels say depends on it
   for (int i = 0; i < op->desc.n_args; i++) {
     tt_status_t status = pack_value(c, &c->args[i], op->classes[i], op->desc.mutates[i], portable);
     if (status) return status;

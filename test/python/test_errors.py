@@ -88,7 +88,45 @@ REFUSED = {
     "mm of two dtypes": lambda d: torch.ones(2, 2, device=d) @ torch.ones(2, 2, dtype=torch.float64, device=d),
     "large mm of two dtypes": lambda d: torch.ones(300, 300, device=d) @ torch.ones(300, 300, dtype=torch.float64, device=d),
     "gcd of bool": lambda d: torch.gcd(torch.tensor([True], device=d), torch.tensor([True], device=d)),
+    "gcd of floats": lambda d: torch.gcd(torch.ones(2, device=d), torch.ones(2, device=d)),
+    "gcd of halves": lambda d: torch.gcd(torch.ones(2, device=d).half(), torch.ones(2, device=d).half()),
+    "shift of a float": lambda d: torch.bitwise_left_shift(torch.ones(2, device=d), 2),
+    "fill": lambda d: torch.ones(2, dtype=torch.uint8, device=d).fill_(300),
+    "full": lambda d: torch.full((2, 2), 300, dtype=torch.int8, device=d),
+    "new_full": lambda d: torch.ones(2, dtype=torch.float16, device=d).new_full((2,), 1e10),
+    "masked_fill": lambda d: torch.ones(2, dtype=torch.int32, device=d).masked_fill(torch.tensor([True, False], device=d), 2**40),
+    "index_fill of inf": lambda d: torch.ones(2, dtype=torch.int64, device=d).index_fill(0, torch.tensor([1], device=d), float("inf")),
+    "clamp": lambda d: torch.ones(2, dtype=torch.uint8, device=d).clamp(max=300),
+    "set an item": lambda d: torch.ones(2, dtype=torch.int8, device=d).__setitem__(0, 200),
+    "imaginary alpha": lambda d: torch.ones(2, 2, device=d).addmm(torch.ones(2, 2, device=d), torch.ones(2, 2, device=d), alpha=1j),
 }
+
+FITS = {
+    "lowest of float32": lambda d: torch.ones(2, device=d).masked_fill(torch.tensor([True, False], device=d), torch.finfo(torch.float32).min),
+    "lowest of bfloat16": lambda d: torch.ones(2, device=d).bfloat16().fill_(torch.finfo(torch.bfloat16).min),
+    "infinite": lambda d: torch.ones(2, device=d).half().fill_(float("-inf")),
+    "wraps": lambda d: torch.ones(2, dtype=torch.uint8, device=d).fill_(-1),
+    "added in place": lambda d: torch.ones(2, dtype=torch.uint8, device=d).add_(300),
+    "compared": lambda d: torch.ones(2, dtype=torch.uint8, device=d) < 300,
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_numbers_that_fit(name):
+    assert torch.equal(FITS[name](DEV).cpu(), FITS[name]("cpu"))
+
+
+def test_default_dtype_beside_integers():
+    x = torch.arange(3, device=DEV)
+    assert (x * 0.1).dtype == torch.float32 and x.sin().dtype == torch.float32
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.equal((x * 0.1).cpu(), x.cpu() * 0.1) and x.sin().dtype == torch.float64
+        assert torch.ones(2, device=DEV).dtype == torch.float64 and (x * 1j).dtype == torch.complex128
+        assert torch.equal(torch.where(x > 1, 0.1, x).cpu(), torch.where(x.cpu() > 1, 0.1, x.cpu()))
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert (x * 0.1).dtype == torch.float32 and torch.equal((x * 0.1).cpu(), x.cpu() * 0.1)
 
 
 @pytest.mark.parametrize("name", REFUSED)
