@@ -65,3 +65,17 @@ void* tt_map_remove(tt_map_t* map, uint64_t hash, const void* key, size_t key_le
   memset(&map->slots[gap], 0, sizeof map->slots[gap]);
   return value;
 }
+
+void tt_map_sweep(tt_map_t* map, tt_map_leaves_fn leaves, const void* ctx) {
+  if (!map->count) return;
+  tt_map_t kept = {.slots = tt_calloc(map->cap, sizeof *kept.slots), .cap = map->cap};
+  if (!kept.slots) return;
+  for (size_t i = 0; i < map->cap; i++) {
+    const tt_map_slot_t* s = &map->slots[i];
+    if (!s->value || leaves(s, ctx)) continue;
+    *probe(&kept, s->hash, s->key, s->key_len) = *s;
+    kept.count++;
+  }
+  tt_free(map->slots);
+  *map = kept;
+}

@@ -27,4 +27,8 @@ void* tt_map_find(const tt_map_t* map, uint64_t hash, const void* key, size_t ke
 bool tt_map_put(tt_map_t* map, uint64_t hash, const void* key, size_t key_len, void* value);
 void* tt_map_remove(tt_map_t* map, uint64_t hash, const void* key, size_t key_len);  // the value removed, or NULL
 
+// True when |slot|'s value is to leave the map; its key and value are then the callback's to free.
+typedef bool (*tt_map_leaves_fn)(const tt_map_slot_t* slot, const void* ctx);
+void tt_map_sweep(tt_map_t* map, tt_map_leaves_fn leaves, const void* ctx);  // does nothing when memory is out
+
 #endif  // TT_BASE_MAP_H_

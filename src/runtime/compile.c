@@ -27,30 +27,30 @@ static int compare(const void* a, const void* b) {
   return (x > y) - (x < y);
 }
 
-uint64_t rt_median(uint64_t* values, size_t n) {
-  if (!n) return 0;
-  qsort(values, n, sizeof *values, compare);
-  return values[n / 2];
+void rt_map_halve(tt_map_t* map, uint64_t (*stamp)(const void* value), tt_map_leaves_fn leaves) {
+  uint64_t* stamps = tt_malloc((map->count + 1) * sizeof *stamps);
+  if (!stamps) return;
+  size_t n = 0;
+  for (size_t i = 0; i < map->cap; i++)
+    if (map->slots[i].value) stamps[n++] = stamp(map->slots[i].value);
+  qsort(stamps, n, sizeof *stamps, compare);
+  if (n) tt_map_sweep(map, leaves, &stamps[n / 2]);
+  tt_free(stamps);
 }
 
-// Those that nothing but this table holds go; |all|: the others leave the table too.
-static void drop_programs(bool all) {
-  tt_map_t kept;
-  tt_map_init(&kept);
-  for (size_t i = 0; i < g_programs.cap; i++) {
-    tt_map_slot_t* s = &g_programs.slots[i];
-    if (!s->value) continue;
-    if (!all && tt_exe_is_shared(s->value) && tt_map_put(&kept, s->hash, s->key, s->key_len, s->value)) continue;
-    tt_exe_release(s->value);
-    tt_free((void*)(uintptr_t)s->key);
-  }
-  tt_map_deinit(&g_programs);
-  g_programs = kept;
+// |all|: a bool. Else only those go that nothing but this table holds.
+static bool program_leaves(const tt_map_slot_t* s, const void* all) {
+  if (!*(const bool*)all && tt_exe_is_shared(s->value)) return false;
+  tt_exe_release(s->value);
+  tt_free((void*)(uintptr_t)s->key);
+  return true;
 }
+
+static void drop_programs(bool all) { tt_map_sweep(&g_programs, program_leaves, &all); }
 
 // What the caches let go of is compiled again, or read from disk, when it is wanted again. Programs that compiled models
 // hold stay, so that the next time comes only when as many more are alive.
-void rt_bound_programs(void) {
+static void bound_programs(void) {
   static int next;  // under the lock
   rt_lock();
   int limit = g_rt.keep_programs, before = tt_exe_count();
@@ -99,7 +99,7 @@ tt_status_t rt_compile(int device, const char* text, size_t len, bool fast, cons
     *out_exe = found;
     return NULL;
   }
-  rt_bound_programs();
+  bound_programs();
   if (g_dump[0]) dump(text, len, key.hash, what);
   tt_compile_options_t options = {.device = device, .overrides = fast ? tt_client_fast_flags(g_rt.client) : overrides};
   tt_status_t status = tt_exe_compile(g_rt.client, text, len, &options, out_exe);
@@ -126,6 +126,12 @@ tt_status_t rt_compile(int device, const char* text, size_t len, bool fast, cons
   return NULL;
 }
 
+tt_status_t rt_load(int device, const void* bytes, size_t len, const char* overrides, tt_exe_t** out_exe) {
+  bound_programs();
+  tt_compile_options_t options = {.device = device, .overrides = overrides};
+  return tt_exe_deserialize(g_rt.client, bytes, len, &options, out_exe);
+}
+
 static void disk_key(int device, const char* text, size_t len, const char* overrides, tt_strbuf_t* key) {
   tt_strbuf_init(key);
   rt_program_key(g_rt.environment, device, overrides, text, len, key);
@@ -141,9 +147,7 @@ tt_status_t rt_compile_cached(int device, const tt_strbuf_t* text, const char* o
   tt_status_t status = NULL;
   *out_exe = NULL;
   if (!key.failed && rt_disk_find(key.data, key.len, &block, &meta, &meta_len, &exe, &exe_len)) {
-    tt_compile_options_t options = {.device = device, .overrides = overrides};
-    rt_bound_programs();
-    tt_status_free(tt_exe_deserialize(g_rt.client, exe, exe_len, &options, out_exe));
+    tt_status_free(rt_load(device, exe, exe_len, overrides, out_exe));
     tt_free(block);
     if (*out_exe) {
       rt_lock();

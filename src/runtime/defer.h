@@ -79,8 +79,8 @@ void rt_explain_place(const rt_site_t* site, tt_strbuf_t* json);  // '{"reason":
 
 // ---------------------------------------------------------------- fused programs (fuse.c)
 typedef struct rt_fused_t rt_fused_t;
-// The program for the region's key and liveness (appended to the key here), or NULL: not ready. Notes that it was met.
 void rt_fused_halve(void);  // forgets the regions met longest ago
+// The program for the region's key and liveness (appended to the key here), or NULL: not ready. Notes that it was met.
 const rt_fused_t* rt_fused_find(rt_region_t* region);
 // Runs it: fills the pending cells. Under the lock.
 TT_MUST_USE tt_status_t rt_fused_run(const rt_fused_t* fused, rt_region_t* region);

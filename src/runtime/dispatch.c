@@ -300,26 +300,16 @@ static tt_status_t run_entry(scratch_t* s, rt_entry_t* e, tt_results_t* results)
 }
 
 // ---------------------------------------------------------------- entries
-void rt_entries_halve(void) {
-  uint64_t* used = tt_malloc((g_entries.count + 1) * sizeof *used);
-  if (!used) return;
-  size_t n = 0;
-  for (size_t i = 0; i < g_entries.cap; i++) {
-    const rt_entry_t* e = g_entries.slots[i].value;
-    if (e) used[n++] = e->last_used;
-  }
-  uint64_t middle = rt_median(used, n);
-  tt_free(used);
-  tt_map_t kept;
-  tt_map_init(&kept);
-  for (size_t i = 0; i < g_entries.cap; i++) {
-    rt_entry_t* e = g_entries.slots[i].value;
-    if (!e) continue;
-    if (e->last_used < middle || !tt_map_put(&kept, e->hash, e->key, e->key_len, e)) rt_entry_release(e);
-  }
-  tt_map_deinit(&g_entries);
-  g_entries = kept;
+static uint64_t entry_stamp(const void* entry) { return ((const rt_entry_t*)entry)->last_used; }
+
+static bool entry_leaves(const tt_map_slot_t* s, const void* oldest) {
+  rt_entry_t* e = s->value;
+  if (e->last_used >= *(const uint64_t*)oldest) return false;
+  rt_entry_release(e);
+  return true;
 }
+
+void rt_entries_halve(void) { rt_map_halve(&g_entries, entry_stamp, entry_leaves); }
 
 // Takes |entry|; gives the one that is in the table (another thread may have been first).
 static rt_entry_t* insert_locked(rt_entry_t* entry, uint64_t hash, const tt_strbuf_t* key) {
@@ -330,12 +320,10 @@ static rt_entry_t* insert_locked(rt_entry_t* entry, uint64_t hash, const tt_strb
   }
   if (g_entries.count >= MAX_ENTRIES) rt_entries_halve();
   entry->last_used = g_rt.dispatch_number;
-  entry->hash = hash;
-  entry->key_len = key->len;
   entry->key = tt_malloc(key->len);
   if (!entry->key) return NULL;
   memcpy(entry->key, key->data, key->len);
-  return tt_map_put(&g_entries, hash, entry->key, entry->key_len, entry) ? entry : NULL;
+  return tt_map_put(&g_entries, hash, entry->key, key->len, entry) ? entry : NULL;
 }
 
 // Looks the call up on disk. The lock is not held. Leaves call->key as it found it.
@@ -349,9 +337,7 @@ static rt_entry_t* load_from_disk(scratch_t* s, tt_strbuf_t* portable) {
   rt_entry_t* e = rt_entry_read(meta, meta_len);
   rt_unlock();
   if (e && e->n_outputs && !e->declined) {
-    tt_compile_options_t options = {.device = s->call.device};
-    rt_bound_programs();
-    tt_status_t status = tt_exe_deserialize(g_rt.client, exe, exe_len, &options, &e->exe);
+    tt_status_t status = rt_load(s->call.device, exe, exe_len, NULL, &e->exe);
     if (status || tt_exe_output_count(e->exe) != e->n_outputs) {  // stale or foreign: a miss
       tt_status_free(status);
       rt_lock();

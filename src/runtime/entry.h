@@ -4,6 +4,7 @@
 // Threads: under rt_lock unless said otherwise.
 #ifndef TT_RUNTIME_ENTRY_H_
 #define TT_RUNTIME_ENTRY_H_
+#include "base/map.h"
 #include "ops/view.h"
 #include "runtime/runtime.h"
 #include "tt/graph.h"
@@ -48,8 +49,7 @@ typedef struct rt_entry_t {
   int32_t refs;
   bool declined;                // nothing can be built for this op: fall back
   void* key;
-  size_t key_len;
-  uint64_t hash, last_used;
+  uint64_t last_used;
   const char* op_name;          // lives with the op
   char* where;                  // the user's line that issued it first; NULL not known
   tt_exe_t* exe;                // NULL: nothing to run
@@ -164,13 +164,15 @@ TT_MUST_USE tt_status_t rt_compile(int device, const char* text, size_t len, boo
 // Programs that are compiled from now on are written to |folder| too, as HASH.mlir below a line "// op"; NULL or "": not.
 void rt_dump_open(const char* folder);
 
-// Where more programs are alive than are to be kept, the older halves of the caches go. No lock held.
-void rt_bound_programs(void);
-void rt_entries_halve(void);                       // those used longest ago (dispatch.c)
-uint64_t rt_median(uint64_t* values, size_t n);    // sorts |values|; 0 of none
-
 // The same through the disk cache too.
 TT_MUST_USE tt_status_t rt_compile_cached(int device, const tt_strbuf_t* text, const char* overrides, const char* what,
                                            tt_exe_t** out_exe);
+// Loads a serialised executable. No lock held.
+TT_MUST_USE tt_status_t rt_load(int device, const void* bytes, size_t len, const char* overrides, tt_exe_t** out_exe);
+
+// Where more programs are alive than are to be kept, compiling and loading let the older halves of the caches go first.
+void rt_entries_halve(void);  // those used longest ago (dispatch.c)
+// Sweeps |map| with the median of its values' stamps, a uint64_t, as context of |leaves|.
+void rt_map_halve(tt_map_t* map, uint64_t (*stamp)(const void* value), tt_map_leaves_fn leaves);
 
 #endif  // TT_RUNTIME_ENTRY_H_

@@ -46,13 +46,10 @@ typedef struct record_t {
   int seen, ran_fused;
   bool queued, failed;
   int n_nodes, n_outs, n_external, n_live, n_dead;
-  rt_entry_t *first, *last; // kept with the record
   rt_site_t* site;          // where it ended last
   char began[160];          // the user's line of the first operation when it was met first; "" not known
   rt_fused_t* fused;        // NULL: not ready
-  uint64_t hash, last_met;
-  const void* key;
-  size_t key_len;
+  uint64_t last_met;
   rt_entry_t* entries[];    // of the nodes: the key names entries by address, so they stay as long as the record does
 } record_t;
 
@@ -360,30 +357,17 @@ static void record_free(record_t* r) {
   tt_free(r);
 }
 
-static bool in_work(const record_t* r) { return r->queued && !r->fused && !r->failed; }
+static uint64_t record_stamp(const void* record) { return ((const record_t*)record)->last_met; }
 
-void rt_fused_halve(void) {
-  uint64_t* met = tt_malloc((g_records.count + 1) * sizeof *met);
-  if (!met) return;
-  size_t n = 0;
-  for (size_t i = 0; i < g_records.cap; i++) {
-    const record_t* r = g_records.slots[i].value;
-    if (r) met[n++] = r->last_met;
-  }
-  uint64_t middle = rt_median(met, n);
-  tt_free(met);
-  tt_map_t kept;
-  tt_map_init(&kept);
-  for (size_t i = 0; i < g_records.cap; i++) {
-    record_t* r = g_records.slots[i].value;
-    if (!r) continue;
-    bool keep = r->last_met >= middle || in_work(r);
-    if (keep && tt_map_put(&kept, r->hash, r->key, r->key_len, r)) continue;
-    if (!in_work(r)) record_free(r);  // else memory is out, and the record is the compiling thread's
-  }
-  tt_map_deinit(&g_records);
-  g_records = kept;
+static bool record_leaves(const tt_map_slot_t* s, const void* oldest) {
+  record_t* r = s->value;
+  bool in_work = r->queued && !r->fused && !r->failed;  // the compiling thread's
+  if (r->last_met >= *(const uint64_t*)oldest || in_work) return false;
+  record_free(r);
+  return true;
 }
+
+void rt_fused_halve(void) { rt_map_halve(&g_records, record_stamp, record_leaves); }
 
 static record_t* record_for(rt_region_t* r) {
   uint64_t hash = tt_hash64(r->key.data, r->key.len, 0);
@@ -399,15 +383,10 @@ static record_t* record_for(rt_region_t* r) {
     tt_free(record);
     return NULL;
   }
-  record->hash = hash;
-  record->key = key;
-  record->key_len = r->key.len;
   record->n_nodes = r->n_nodes;
   record->n_outs = r->n_outs;
   record->n_external = r->n_external;
-  record->first = r->nodes[0].entry;
   if (r->nodes[0].where >= 0) snprintf(record->began, sizeof record->began, "%s", r->text.data + r->nodes[0].where);
-  record->last = r->nodes[r->n_nodes - 1].entry;
   for (int i = 0; i < r->n_nodes; i++) {
     record->entries[i] = r->nodes[i].entry;
     record->entries[i]->refs++;
@@ -510,8 +489,8 @@ void rt_fused_report(tt_strbuf_t* json) {
                      ",\"live_results\":%d,\"donated\":%d", first ? "" : ",", state, r->n_nodes, r->seen, r->ran_fused, r->n_external,
                      r->n_dead, r->n_outs, r->n_live, r->fused ? r->fused->n_donated : 0);
     first = false;
-    report_end("first", r->first, r->began, json);
-    report_end("last", r->last, "", json);
+    report_end("first", r->entries[0], r->began, json);
+    report_end("last", r->entries[r->n_nodes - 1], "", json);
     if (r->site) {
       tt_strbuf_puts(json, ",\"cut\":");
       rt_explain_place(r->site, json);

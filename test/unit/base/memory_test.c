@@ -214,6 +214,34 @@ static void test_map(void** state) {
   exercise_map(hash_at_the_end);
 }
 
+static bool is_odd(const tt_map_slot_t* s, const void* ctx) {
+  assert_ptr_equal(ctx, &g_live);
+  return strlen(s->key) % 2 == 1;
+}
+
+static void test_map_sweep(void** state) {
+  (void)state;
+  tt_map_t m;
+  tt_map_init(&m);
+  tt_map_sweep(&m, is_odd, &g_live);  // nothing there
+  static char keys[300][8];
+  for (int i = 0; i < 300; i++) {
+    snprintf(keys[i], sizeof keys[i], "%d", i);
+    assert_true(tt_map_put(&m, (uint64_t)i % 7, keys[i], strlen(keys[i]), keys[i]));
+  }
+  g_fail_after = 0;
+  tt_map_sweep(&m, is_odd, &g_live);  // memory is out: all stay
+  assert_int_equal(m.count, 300);
+  g_fail_after = -1;
+  tt_map_sweep(&m, is_odd, &g_live);
+  assert_int_equal(m.count, 90);  // those of two digits
+  for (int i = 0; i < 300; i++) {
+    void* found = tt_map_find(&m, (uint64_t)i % 7, keys[i], strlen(keys[i]));
+    assert_ptr_equal(found, i >= 10 && i < 100 ? keys[i] : NULL);
+  }
+  tt_map_deinit(&m);
+}
+
 static void test_map_out_of_memory(void** state) {
   (void)state;
   tt_map_t m;
@@ -237,7 +265,7 @@ static void test_map_out_of_memory(void** state) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, hook, unhook)
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(test_alloc), TEST(test_arena), TEST(test_strbuf),
-                                     TEST(test_json),  TEST(test_hash),  TEST(test_map),
+                                     TEST(test_json),  TEST(test_hash),  TEST(test_map), TEST(test_map_sweep),
                                      TEST(test_map_out_of_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
