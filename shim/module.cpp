@@ -210,6 +210,10 @@ PYBIND11_MODULE(_C, m) {
   });
   m.def("has_row", [](const std::string& name) { return tt_table_has(name.c_str()); });
   m.def("row_flags", [](const std::string& name) { return tt_table_flags(name.c_str()); });
+  m.attr("OP_POINTWISE") = static_cast<uint32_t>(TT_OP_POINTWISE);
+  m.attr("OP_RANDOM") = static_cast<uint32_t>(TT_OP_RANDOM);
+  m.attr("OP_DATA_DEPENDENT") = static_cast<uint32_t>(TT_OP_DATA_DEPENDENT);
+  m.attr("OP_CHECKS") = static_cast<uint32_t>(TT_OP_CHECKS);
   m.def("relate", &row_relation);
   m.def("fallback_counts", &fallback_counts);
   m.def("reset_fallback_counts", [] {

@@ -270,12 +270,10 @@ Overload::Overload(const OperatorHandle& handle_in) : handle(handle_in) {
     return_length_of.push_back(kind_of(ret.real_type()) != Kind::Int ? -1 : ret.name() == "max_k" ? 1 : 0);
     return_is_list.push_back(kind_of(ret.real_type()) == Kind::Tensors);
   }
-  constexpr uint32_t data_dependent = 1u << 2, no_meta = 1u << 4, host_operands = 1u << 5,
-                     more = 1u << 8;  // tt_op_flags_t of the op table
   uint32_t flags = tt_table_flags(row.c_str());
-  takes_host = (flags & host_operands) != 0;
-  more_dtypes = (flags & more) != 0;
-  sized_late = (flags & data_dependent) != 0 || ((flags & no_meta) != 0 && !takes_host);
+  takes_host = (flags & TT_OP_HOST_OPERANDS) != 0;
+  more_dtypes = (flags & TT_OP_MORE_DTYPES) != 0;
+  sized_late = (flags & TT_OP_DATA_DEPENDENT) != 0 || ((flags & TT_OP_NO_META) != 0 && !takes_host);
   ok(tt_op_create(&desc, &op));
 }
 

@@ -153,7 +153,7 @@ TT_API const char* tt_op_name(const tt_op_t* op);
 TT_API int tt_table_count(void);                 // the op table, for the front end's registration
 TT_API const char* tt_table_name(int i);         // "add.Tensor"
 TT_API bool tt_table_has(const char* name);
-TT_API uint32_t tt_table_flags(const char* name);  // tt_op_flags_t of src/ops/op.h; 0 without a row
+TT_API uint32_t tt_table_flags(const char* name);  // tt_op_flags_t; 0 without a row
 
 // Metadata of one result.
 typedef struct tt_meta_t {

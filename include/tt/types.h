@@ -109,6 +109,19 @@ static inline bool tt_is_signed_int(tt_dtype_t d) { return tt_dtype_kind(d) == '
 static inline bool tt_is_int(tt_dtype_t d) { return tt_is_unsigned(d) || tt_is_signed_int(d); }   // not bool
 static inline bool tt_is_integral(tt_dtype_t d) { return tt_is_int(d) || d == TT_BOOL; }          // bool too
 
+// What a row of the op table (src/ops/op.h) says of its operation.
+typedef enum tt_op_flags_t {
+  TT_OP_POINTWISE = 1 << 0,       // elementwise over broadcast inputs: may fuse freely
+  TT_OP_RANDOM = 1 << 1,          // draws from the generator (tt_random_bits)
+  TT_OP_DATA_DEPENDENT = 1 << 2,  // result size depends on values: uses tt_ret_sized, PyTorch's meta kernel is not asked
+  TT_OP_CHECKS = 1 << 3,          // may call tt_check
+  TT_OP_NO_META = 1 << 4,         // PyTorch has no meta kernel: results' types are taken from the lowering
+  TT_OP_HOST_OPERANDS = 1 << 5,   // accepts CPU tensors of any rank among its tensor arguments (fused optimizers' steps)
+  TT_OP_META_EVERY_CALL = 1 << 6,  // run-time scalars decide its result's size or whether it raises: PyTorch's meta kernel is asked at every call
+  TT_OP_WIDE_NUMBERS = 1 << 7,    // a 0-d host tensor beside half floats keeps f32, which the operation computes in
+  TT_OP_MORE_DTYPES = 1 << 8,     // takes dtypes that PyTorch's CPU kernel refuses and its kernels of other devices take
+} tt_op_flags_t;
+
 #ifdef __cplusplus
 }
 #endif

@@ -19,29 +19,18 @@
 #define TT_OPS_OP_H_
 #include "base/caps.h"
 #include "hlo/builder.h"
+#include "tt/types.h"
 
 typedef struct tt_lower_t tt_lower_t;
 typedef void (*tt_lower_fn)(tt_lower_t* l);
 
 #define TT_ARG(i) (1u << (i))
 
-typedef enum tt_op_flags_t {
-  TT_OP_POINTWISE = 1 << 0,       // elementwise over broadcast inputs: may fuse freely
-  TT_OP_RANDOM = 1 << 1,          // draws from the generator (tt_random_bits)
-  TT_OP_DATA_DEPENDENT = 1 << 2,  // result size depends on values: uses tt_ret_sized, PyTorch's meta kernel is not asked
-  TT_OP_CHECKS = 1 << 3,          // may call tt_check
-  TT_OP_NO_META = 1 << 4,         // PyTorch has no meta kernel: results' types are taken from the lowering
-  TT_OP_META_EVERY_CALL = 1 << 6,  // run-time scalars decide its result's size or whether it raises: PyTorch's meta kernel is asked at every call
-  TT_OP_WIDE_NUMBERS = 1 << 7,    // a 0-d host tensor beside half floats keeps f32, which the operation computes in
-  TT_OP_MORE_DTYPES = 1 << 8,     // takes dtypes that PyTorch's CPU kernel refuses and its kernels of other devices take
-  TT_OP_HOST_OPERANDS = 1 << 5,   // accepts CPU tensors of any rank among its tensor arguments (fused optimizers' steps)
-} tt_op_flags_t;
-
 typedef struct tt_op_row_t {
   const char* name;   // "add.Tensor", "tanh" (no trailing dot for the default overload)
   tt_lower_fn lower;
   int kind;           // free for the lowering: an hlo_unary_t, a reducer, …
-  uint32_t flags;     // tt_op_flags_t
+  uint32_t flags;     // tt_op_flags_t of tt/types.h
   uint32_t fixed;     // TT_ARG bits: float/Scalar arguments that are baked in (read them with tt_f64)
   uint32_t runtime;   // TT_ARG bits: int / int-list arguments that are operands (read them with tt_scalar)
   uint32_t unit;      // TT_ARG bits: run-time scalars for which "is exactly 1" is part of the signature

@@ -399,7 +399,7 @@ class BoundedLowering(Lowering):
             return expression(value)
         elif target.namespace != "aten" or not _C.has_row(name):
             raise CannotLower(f"{target} is not in the op table")
-        if _C.row_flags(name) & 4:
+        if _C.row_flags(name) & _C.OP_DATA_DEPENDENT:
             raise CannotLower(f"{target} has a result whose size depends on values")
         outs = self.expected(node)
         result = self.apply(name, target, args, kwargs, outs)

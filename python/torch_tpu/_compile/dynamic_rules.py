@@ -12,7 +12,6 @@ from .bounds import code
 from .dynamic import ONE, Sym, Val, is_static, room, true_size
 from .sizes import CannotLower
 
-POINTWISE, RANDOM, CHECKS = 1, 2, 8  # tt_op_flags_t
 RULES = {}
 
 
@@ -28,7 +27,7 @@ def rule(*names):
 def find(name):
     """The rule of row |name|, or None."""
     found = RULES.get(name)
-    if found is None and _C.has_row(name) and _C.row_flags(name) & POINTWISE and not _C.row_flags(name) & RANDOM:
+    if found is None and _C.has_row(name) and _C.row_flags(name) & _C.OP_POINTWISE and not _C.row_flags(name) & _C.OP_RANDOM:
         return pointwise
     return found
 
@@ -101,7 +100,7 @@ def pointwise(low, a):
     values = [v for v in a.positional if isinstance(v, Val)]
     if any(isinstance(v, (list, tuple)) and any(isinstance(x, (Val, Sym)) for x in v) for v in a.positional):
         raise CannotLower(f"{a.name} on lists of values that depend on sizes")
-    if _C.row_flags(a.name) & CHECKS:
+    if _C.row_flags(a.name) & _C.OP_CHECKS:
         values = [low.fill(v, 1) for v in values]
     values, dims = low.broadcast(values)
     given, name = [], a.name

@@ -208,7 +208,7 @@ class Lowering:
             if target in SIZES:
                 return concrete(node.meta["val"], self.bindings)
             raise CannotLower(f"{target} is not in the op table")
-        if _C.row_flags(name) & 4:
+        if _C.row_flags(name) & _C.OP_DATA_DEPENDENT:
             raise DependsOnData(f"{target} has a result whose size depends on values")
         nodes = self.graph.call(name, *args, **kwargs, _outs=self.types(node))
         return nodes[0] if gives_one(target) else nodes
