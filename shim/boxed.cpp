@@ -490,7 +490,7 @@ void out_through_functional(Overload& o, torch::jit::Stack* stack) {
 void run(Overload& o, torch::jit::Stack* stack) {
   Leaving leaving;
   ensure_open();
-  follow_precision();
+  follow_settings();
   if (C10_UNLIKELY(o.variant == TT_OUT) && o.functional.has_value() && o.sized_late) {
     out_through_functional(o, stack);
     return;

@@ -55,7 +55,7 @@ static void follow_default_dtype() {
   told.store(wanted);
 }
 
-void follow_precision() {
+void follow_settings() {
   follow_default_dtype();
   static std::atomic<int> told{2};  // the core starts with the highest, as PyTorch does
   int wanted = g_precision.load(std::memory_order_relaxed);

@@ -98,7 +98,7 @@ class Graph {
       return;
     }
     ensure_open();
-    follow_precision();
+    follow_settings();
     ok(tt_graph_create(device, &graph_));
   }
   Graph(tt_graph_t* borrowed, int device) : graph_(borrowed), device_(device), owned_(false) {}

@@ -71,39 +71,49 @@ bool twins_of(const Call& call, Twins twins, torch::jit::Stack* stack) {
   }
 }
 
-class Silence : public c10::WarningHandler {
- public:
-  void process(const c10::Warning&) override {}
+// While it lives nobody is warned: the call itself will warn.
+class Quiet {
+  struct Silence : c10::WarningHandler {
+    void process(const c10::Warning&) override {}
+  } silence_;
+  c10::WarningUtils::WarningHandlerGuard guard_{&silence_};
 };
 
 void call_on_cpu(const Call& call, torch::jit::Stack* stack) {
   call.overload.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 
-// What a call's tensors come to.
-struct Extent {
-  int64_t numel = 0;
-  bool any = false;
+// May the CPU's kernel be asked ahead of the call? A random one would move the CPU's generator.
+bool may_be_asked(const Overload& o) {
+  return o.name().compare(0, 6, "aten::") == 0 && !o.handle.hasTag(at::Tag::nondeterministic_seeded);
+}
 
-  void see(const at::Tensor& t) {
-    if (!t.defined()) return;
-    any = true;
-    numel += t.numel();
-  }
-
-  explicit Extent(const Call& call) {
-    for (int i = 0; i < call.overload.n_schema_args; i++) {
-      const c10::IValue& v = call.arg(i);
-      if (v.isTensor()) {
-        see(v.toTensor());
-      } else if (v.isTensorList() || v.isOptionalTensorList()) {
-        for (const auto& e : v.toListRef()) {
-          if (!e.isNone()) see(e.toTensor());
-        }
+// Elements of all tensors of a call; -1 when there are none.
+int64_t elements(const Call& call) {
+  int64_t n = -1;
+  auto see = [&n](const at::Tensor& t) {
+    if (t.defined()) n = std::max<int64_t>(n, 0) + t.numel();
+  };
+  for (int i = 0; i < call.overload.n_schema_args; i++) {
+    const c10::IValue& v = call.arg(i);
+    if (v.isTensor()) {
+      see(v.toTensor());
+    } else if (v.isTensorList() || v.isOptionalTensorList()) {
+      for (const auto& e : v.toListRef()) {
+        if (!e.isNone()) see(e.toTensor());
       }
     }
   }
-};
+  return n;
+}
+
+// Ones, shrunk where |n| elements would take long.
+Twins ones_of(int64_t n) {
+  Twins ones;
+  ones.fill = 1;
+  ones.shrink = n > kWorthwhile;
+  return ones;
+}
 
 }  // namespace
 
@@ -127,18 +137,14 @@ void raise_in_cpu_words(const Call& call) {
 // The lowerings take more dtypes than PyTorch's CPU kernels, which would turn a user's mistake into a value. So a first call
 // is asked of the CPU, on ones; what it throws counts when the same call in float32 or int64 throughout is good, which
 // leaves shapes, indices and other arguments out of it. Narrow floats that the CPU lacks a kernel for beside one of float32
-// are not a mistake, nor what rows take as PyTorch's kernels of other devices do. A random kernel would move the CPU's
-// generator, and is not asked.
+// are not a mistake, nor what rows take as PyTorch's kernels of other devices do.
 void raise_if_cpu_refuses_dtypes(const Call& call) {
   const Overload& o = call.overload;
-  if (o.more_dtypes || o.name().compare(0, 6, "aten::") != 0 || o.handle.hasTag(at::Tag::nondeterministic_seeded)) return;
-  Extent extent(call);
-  if (!extent.any) return;
-  Silence silence;
-  c10::WarningUtils::WarningHandlerGuard quiet(&silence);
-  Twins ones;
-  ones.fill = 1;
-  ones.shrink = extent.numel > kWorthwhile;
+  if (o.more_dtypes || !may_be_asked(o)) return;
+  int64_t n = elements(call);
+  if (n < 0) return;
+  Quiet quiet;
+  Twins ones = ones_of(n);
   torch::jit::Stack stack;
   if (!twins_of(call, ones, &stack)) return;
   std::exception_ptr refused;
@@ -230,15 +236,10 @@ bool numbers_may_not_fit(const Call& call) {
 }
 
 void raise_if_a_number_does_not_fit(const Call& call) {
-  const Overload& o = call.overload;
-  if (o.name().compare(0, 6, "aten::") != 0 || o.handle.hasTag(at::Tag::nondeterministic_seeded)) return;
-  Extent extent(call);
-  Silence silence;
-  c10::WarningUtils::WarningHandlerGuard quiet(&silence);
-  Twins ones;
-  ones.fill = 1;
+  if (!may_be_asked(call.overload)) return;
+  Quiet quiet;
+  Twins ones = ones_of(elements(call));
   ones.few = true;
-  ones.shrink = extent.numel > kWorthwhile;
   torch::jit::Stack stack;
   if (!twins_of(call, ones, &stack)) return;
   try {

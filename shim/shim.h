@@ -165,14 +165,14 @@ void pack_plain(const c10::IValue& value, Kind kind, Bump& memory, tt_value_t* o
 // ---------------------------------------------------------------- precision of f32 products (device.cpp)
 // torch.tpu.precision's choice, 0 default to 2 highest as in tt_precision_set; -1: what torch.set_float32_matmul_precision says.
 extern std::atomic<int> g_precision;
-void follow_precision();  // tells the core, where it changed; before anything is lowered
+void follow_settings();  // tells the core, where it or the default dtype changed; before anything is lowered
 
 // ---------------------------------------------------------------- the CPU as reference (reference.cpp)
-// Inside a scope below autograd. Both throw what PyTorch's CPU kernel throws; values are never looked at.
-void raise_in_cpu_words(const Call& call);           // the same call on zeros
-void raise_if_cpu_refuses_dtypes(const Call& call);  // at a signature's first call: only what its dtypes are to blame for
-bool numbers_may_not_fit(const Call& call);           // a packed call's, one of its dtypes
-void raise_if_a_number_does_not_fit(const Call& call);  // then, at every call
+// Inside a scope below autograd. All raise_ throw what PyTorch's CPU kernel throws; values are never looked at.
+void raise_in_cpu_words(const Call& call);              // the same call on zeros
+void raise_if_cpu_refuses_dtypes(const Call& call);     // at a signature's first call: only what its dtypes are to blame for
+bool numbers_may_not_fit(const Call& call);             // has the packed call a number that one of its dtypes may not hold?
+void raise_if_a_number_does_not_fit(const Call& call);  // asked at every such call
 bool speaks_of_the_backend(const c10::Error& error);  // the CPU has no kernel at all: that says nothing about the call
 
 // ---------------------------------------------------------------- kernels (boxed.cpp, fallback.cpp, trace.cpp)

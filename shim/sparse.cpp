@@ -373,12 +373,17 @@ R on_cpu_typed(const char* name, const char* overload, A... args) {
 
 bool is_compressed(const Tensor& t) { return at::sparse_csr::is_sparse_compressed(t); }
 
+// The elements of a dense matrix at these positions.
+Tensor picked(const Tensor& dense, const Tensor& rows, const Tensor& cols) {
+  return dense.reshape(-1).index_select(0, rows.mul(dense.size(1)).add(cols));
+}
+
 Tensor compressed_mul(const Tensor& self, const Tensor& other) {
   if (!is_compressed(self)) return at::mul(other, self);
   if (is_number(other)) return compressed(self, self.values().mul(other));
   if (self.layout() == at::kSparseCsr && self.dim() == 2 && other.layout() == at::kStrided && other.sizes() == self.sizes()) {
     auto [rows, cols, values] = entries(self);
-    return compressed(self, values.mul(other.reshape(-1).index_select(0, rows.mul(self.size(1)).add(cols))));
+    return compressed(self, values.mul(picked(other, rows, cols)));
   }
   return on_cpu_typed<Tensor>("aten::mul", "Tensor", self, other);
 }
@@ -401,7 +406,7 @@ Tensor compressed_mask(const Tensor& self, const Tensor& mask) {
   if (self.layout() != at::kStrided || mask.layout() != at::kSparseCsr || mask.dim() != 2 || self.sizes() != mask.sizes())
     return on_cpu_typed<Tensor>("aten::sparse_mask", "", self, mask);
   auto [rows, cols, values] = entries(mask);
-  return compressed(mask, self.reshape(-1).index_select(0, rows.mul(mask.size(1)).add(cols)));
+  return compressed(mask, picked(self, rows, cols));
 }
 
 void validate_compressed(bool is_crow, const Tensor& compressed, const Tensor& plain, int64_t cdim, int64_t dim, int64_t nnz) {
@@ -436,8 +441,10 @@ void forward(const c10::OperatorHandle& h, DispatchKey from, DispatchKey to, con
 template <size_t kN>
 void forward(const char* const (&names)[kN], DispatchKey from, DispatchKey to, const c10::KernelFunction& kernel, bool in_place = false) {
   for (const char* name : names) {
-    for (const auto& h : overloads_of(std::string("aten::") + name)) forward(h, from, to, kernel);
-    for (const auto& h : overloads_of(std::string("aten::") + name + (in_place ? "_" : ""))) forward(h, from, to, kernel);
+    const std::string full = std::string("aten::") + name;
+    for (const auto& h : overloads_of(full)) forward(h, from, to, kernel);
+    if (!in_place) continue;
+    for (const auto& h : overloads_of(full + "_")) forward(h, from, to, kernel);
   }
 }
 
