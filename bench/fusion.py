@@ -19,17 +19,7 @@ import time
 import torch
 import torch.nn.functional as F
 from torch import nn
-from train_steps import GPT, mlp, resnet
-
-
-def trained(model, loss_of, optimizer):
-    def step():
-        optimizer.zero_grad()
-        loss = loss_of(model)
-        loss.backward()
-        optimizer.step()
-        return loss.item()
-    return step
+from train_steps import gpt, mlp, resnet, timed, training
 
 
 def chain(device, shrink):
@@ -42,18 +32,11 @@ def chain(device, shrink):
     return body, lambda f: lambda: float(f(x)[0, 0])
 
 
-def of_model(make):
+def of_model(make, shrinks=False):
     def program(device, shrink):
-        model, loss_of, optimizer = make(device)
-        return model, lambda m: trained(m, loss_of, optimizer)
+        model, loss_of, optimizer = make(device, shrink) if shrinks else make(device)
+        return model, lambda m: training(m, loss_of, optimizer)
     return program
-
-
-def gpt(device, shrink):
-    model = GPT(d=384 // shrink, layers=max(1, 6 // shrink), length=256 // shrink).to(device)
-    x, y = (torch.randint(0, 65, (8, 256 // shrink)).to(device) for _ in range(2))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
-    return model, lambda m: trained(m, lambda f: F.cross_entropy(f(x).flatten(0, 1), y.flatten()), optimizer)
 
 
 def cnn(device):
@@ -63,7 +46,7 @@ def cnn(device):
     return model, lambda m: F.cross_entropy(m(x), y), torch.optim.Adam(model.parameters(), lr=1e-3)
 
 
-PROGRAMS = {"mlp": of_model(mlp), "chain": chain, "cnn": of_model(cnn), "gpt": gpt, "resnet": of_model(resnet)}
+PROGRAMS = {"mlp": of_model(mlp), "chain": chain, "cnn": of_model(cnn), "gpt": of_model(gpt, shrinks=True), "resnet": of_model(resnet)}
 
 
 def run(name, mode, steps, shrink):
@@ -74,25 +57,18 @@ def run(name, mode, steps, shrink):
     if mode == "fused":
         torch.tpu.set_eager_mode(torch.tpu.EagerMode.DEFER_AND_FUSE)
     step = make(torch.compile(part, backend="tpu") if mode == "compiled" else part)
-    counters = torch.tpu.counters if device == "tpu" else dict
-    wall, cpu, after, out = [], [], {}, {}
-    for i in range(steps):
-        if mode == "fused" and 3 <= i < 6:  # what was met twice is compiled behind the program's back
-            from torch_tpu import _C
+    out = {}
 
-            _C.defer_wait()
-        if device == "tpu" and i == 6:
+    def settled():
+        if device == "tpu":
             torch.tpu.synchronize()
             out["stays"] = torch.tpu.memory_allocated()
             torch.tpu.reset_peak_memory_stats()
-        before, w, c = counters(), time.perf_counter(), time.process_time()
-        out["value"] = step()
-        wall.append(time.perf_counter() - w)
-        cpu.append(time.process_time() - c)
-        after = counters()
+
+    wall, cpu, out["value"], gained = timed(step, mode, steps, settled)
     out.update(first=sum(wall[:3]), step=statistics.median(wall[6:]), cpu=statistics.median(cpu[6:]))
-    if after:
-        out.update({k: after[k] - before[k] for k in ("executions", "compiles")}, peak=torch.tpu.max_memory_allocated())
+    if gained:
+        out.update({k: gained[k] for k in ("executions", "compiles")}, peak=torch.tpu.max_memory_allocated())
     return out
 
 

@@ -52,9 +52,10 @@ class GPT(nn.Module):
         return self.head(self.norm(self.blocks(x)))
 
 
-def gpt(device):
-    model = GPT().to(device)
-    x, y = torch.randint(0, 65, (8, 256)).to(device), torch.randint(0, 65, (8, 256)).to(device)
+def gpt(device, shrink=1):
+    """|shrink| divides width, depth and length."""
+    model = GPT(d=384 // shrink, layers=max(1, 6 // shrink), length=256 // shrink).to(device)
+    x, y = (torch.randint(0, 65, (8, 256 // shrink)).to(device) for _ in range(2))
     return model, lambda m: F.cross_entropy(m(x).flatten(0, 1), y.flatten()), torch.optim.AdamW(model.parameters(), lr=3e-4)
 
 
@@ -82,6 +83,38 @@ def resnet(device):
 MODELS = {"mlp": mlp, "gpt": gpt, "resnet": resnet}
 
 
+def training(forward, loss_of, optimizer, end_step=lambda: None):
+    """One step, as a function that gives the loss."""
+    def step():
+        optimizer.zero_grad()
+        loss = loss_of(forward)
+        loss.backward()
+        optimizer.step()
+        end_step()
+        return loss.item()
+    return step
+
+
+def timed(step, mode, steps, settled=lambda: None):
+    """Seconds of wall and of CPU time of each of |steps|, the last value, and what the device's counters gained in the last.
+    |settled| is called before the seventh step, when everything has been compiled."""
+    counters = torch.tpu.counters if mode in ("strict", "fused", "compiled") else dict
+    wall, cpu, value = [], [], None
+    for i in range(steps):
+        if mode == "fused" and 3 <= i < 6:  # what was met twice is compiled behind the program's back
+            from torch_tpu import _C
+
+            _C.defer_wait()
+        if i == 6:
+            settled()
+        before, w, c = counters(), time.perf_counter(), time.process_time()
+        value = step()
+        wall.append(time.perf_counter() - w)
+        cpu.append(time.process_time() - c)
+    after = counters()
+    return wall, cpu, value, {k: after[k] - before[k] for k in after}
+
+
 def run(name, mode, steps):
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -94,28 +127,11 @@ def run(name, mode, steps):
     if mode == "fused":
         torch.tpu.set_eager_mode(torch.tpu.EagerMode.DEFER_AND_FUSE)
     forward = torch.compile(model, backend="tpu") if mode == "compiled" else model
-    counters = torch.tpu.counters if device == "tpu" else dict
-    wall, cpu, loss = [], [], None
-    for step in range(steps):
-        if mode == "fused" and step == 3:
-            from torch_tpu import _C
-
-            loss.item()
-            _C.defer_wait()
-        before, w, c = counters(), time.perf_counter(), time.process_time()
-        optimizer.zero_grad()
-        loss = loss_of(forward)
-        loss.backward()
-        optimizer.step()
-        end_step()
-        value = loss.item()
-        wall.append(time.perf_counter() - w)
-        cpu.append(time.process_time() - c)
-        after = counters()
-    last = {k: after[k] - before[k] for k in ("executions", "compiles", "allocs")} if after else {}
+    wall, cpu, value, gained = timed(training(forward, loss_of, optimizer, end_step), mode, steps)
     tail = max(1, steps // 2)
     peak = torch.tpu.max_memory_allocated() / 2**20 if device == "tpu" else 0
-    return {"loss": value, "first": sum(wall[:3]), "wall": statistics.median(wall[-tail:]), "cpu": statistics.median(cpu[-tail:]), "peak": peak, **last}
+    return {"loss": value, "first": sum(wall[:3]), "wall": statistics.median(wall[-tail:]), "cpu": statistics.median(cpu[-tail:]), "peak": peak,
+            **{k: gained[k] for k in ("executions", "compiles", "allocs") if k in gained}}
 
 
 def main():

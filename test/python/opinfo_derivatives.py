@@ -50,8 +50,8 @@ def _forward(call, args, kwargs):
     if not chosen:
         return None
     tangents = iter(_random(chosen, 5))
-    with torch.autograd.forward_ad.dual_level() as _:
-        fw = torch.autograd.forward_ad
+    fw = torch.autograd.forward_ad
+    with fw.dual_level():
         flat = [fw.make_dual(t.detach(), next(tangents)) if isinstance(t, torch.Tensor) and t.requires_grad else t for t in flat]
         outs = [t for t in tree_flatten(call(*tree_unflatten(flat, spec)))[0] if isinstance(t, torch.Tensor)]
         found = [fw.unpack_dual(t).tangent if t.is_floating_point() or t.is_complex() else None for t in outs]

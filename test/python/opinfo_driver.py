@@ -109,7 +109,7 @@ def _worker():
 
     def exactly(op, args, kwargs):
         """The same call in a wider dtype, as a function; gives nothing where that does not run."""
-        args, kwargs = tree_map_only(torch.Tensor, lambda t: t.detach().to(WIDER.get(t.dtype, t.dtype), copy=True), (args, kwargs))
+        args, kwargs = tree_map_only(torch.Tensor, widened, (args, kwargs))
         kwargs = tree_map_only(torch.dtype, lambda d: WIDER.get(d, d), kwargs)
 
         def run():
@@ -389,10 +389,9 @@ def _cases(pattern, dtypes, kinds):
                     if k != "error" or d == dtypes[0]:
                         yield name, d, k
         if "float32" in dtypes and not any(getattr(torch, d) in supported for d in dtypes):
-            first = sorted(str(t)[6:] for t in supported) or ["float32"]  # listed for no dtype of the CPU: it says itself
-            if first:
-                for k in kinds:
-                    yield name, first[0], k
+            first = min((str(t)[6:] for t in supported), default="float32")  # listed for no dtype of the CPU: it says itself
+            for k in kinds:
+                yield name, first, k
 
 
 def main():

@@ -101,6 +101,13 @@ REFUSED = {
     "imaginary alpha": lambda d: torch.ones(2, 2, device=d).addmm(torch.ones(2, 2, device=d), torch.ones(2, 2, device=d), alpha=1j),
 }
 
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_dtypes_the_cpu_refuses(name):
+    cpu, tpu = (raised(lambda: REFUSED[name](d)) for d in ("cpu", DEV))
+    assert cpu is not None and type(tpu) is type(cpu) and str(tpu) == str(cpu)
+
+
 FITS = {
     "lowest of float32": lambda d: torch.ones(2, device=d).masked_fill(torch.tensor([True, False], device=d), torch.finfo(torch.float32).min),
     "lowest of bfloat16": lambda d: torch.ones(2, device=d).bfloat16().fill_(torch.finfo(torch.bfloat16).min),
@@ -127,12 +134,6 @@ def test_default_dtype_beside_integers():
     finally:
         torch.set_default_dtype(torch.float32)
     assert (x * 0.1).dtype == torch.float32 and torch.equal((x * 0.1).cpu(), x.cpu() * 0.1)
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_dtypes_the_cpu_refuses(name):
-    cpu, tpu = (raised(lambda: REFUSED[name](d)) for d in ("cpu", DEV))
-    assert cpu is not None and type(tpu) is type(cpu) and str(tpu) == str(cpu)
 
 
 def test_two_devices():
