@@ -224,7 +224,7 @@ static void test_map_sweep(void** state) {
   tt_map_t m;
   tt_map_init(&m);
   tt_map_sweep(&m, is_odd, &g_live);  // nothing there
-  static char keys[300][8];
+  static char keys[300][12];
   for (int i = 0; i < 300; i++) {
     snprintf(keys[i], sizeof keys[i], "%d", i);
     assert_true(tt_map_put(&m, (uint64_t)i % 7, keys[i], strlen(keys[i]), keys[i]));
