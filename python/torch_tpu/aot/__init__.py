@@ -71,10 +71,10 @@ def compile(model_or_fn, args=(), kwargs=None, *, topology="v5e:2x2", mesh=None,
 
 
 def _facts(traced, text) -> dict:
-    from . import lower
+    from . import flops, lower
 
     values = lower.values(traced)
-    by_line = lower.flops_by_line(traced)
+    by_line = flops.by_line(traced, text)
     largest = sorted(values, key=lambda v: -v.bytes)[:20]
     return {
         "parameters": traced.parameters,

@@ -154,18 +154,3 @@ def input_bytes(traced: Traced) -> dict:
     for node, what in zip(nodes, traced.inputs):
         out[what.kind] = out.get(what.kind, 0) + _bytes(node.meta.get("val"))
     return out
-
-
-def flops_by_line(traced: Traced) -> list:
-    """FLOPs of matrix products, convolutions and attention by the user's line, most first, by PyTorch's own formulas."""
-    from torch.utils.flop_counter import flop_registry
-
-    total = {}
-    for node in traced.graph.graph.nodes:
-        rule = flop_registry.get(getattr(node.target, "overloadpacket", None)) if node.op == "call_function" else None
-        if rule is None:
-            continue
-        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
-        line = str(line_of(node) or "?")
-        total[line] = total.get(line, 0) + int(rule(*args, **kwargs, out_val=node.meta.get("val")))
-    return [{"line": k, "flops": v} for k, v in sorted(total.items(), key=lambda x: -x[1])]
