@@ -218,12 +218,29 @@ static void flatten(const c10::IValue& v, std::vector<at::Tensor>* out) {
   }
 }
 
+static const at::Tensor& tensor_in(const at::Tensor& t) { return t; }
+static const at::Tensor& tensor_in(const c10::IValue& v) { return v.toTensor(); }
+
+// In eval mode PyTorch's kernels save no statistics; its meta kernel says they do. |saved|: result i of the call.
+template <class Saved>
+static void save_nothing_in_eval(const Call& call, Saved saved) {
+  const Overload& o = call.overload;
+  bool legit = o.row == "_native_batch_norm_legit", no_stats = o.row == "_native_batch_norm_legit.no_stats";
+  if (!legit && !no_stats && o.row != "native_batch_norm" && o.row != "_native_batch_norm_legit_functional") return;
+  if (no_stats || call.arg(5).toBool()) return;
+  for (int i = 1; i < 3; i++) {
+    const at::Tensor t = tensor_in(saved(i));
+    if (t.defined()) saved(i) = at::empty({0}, t.options());
+  }
+}
+
 static void infer_wanted(const Call& call, Wanted* wanted) {
   const Overload& o = call.overload;
   torch::jit::Stack stack = meta_arguments(call, true);
   o.functional->redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
   std::vector<at::Tensor> outs;
   for (const auto& v : stack) flatten(v, &wanted->metas);
+  save_nothing_in_eval(call, [&](int i) -> at::Tensor& { return wanted->metas[static_cast<size_t>(i)]; });
   for (int i = o.n_schema_args - o.n_outs; i < o.n_schema_args; i++) flatten(call.arg(i), &outs);
   wanted->known = wanted->metas.size() == outs.size();
   wanted->fits = true;
@@ -293,19 +310,6 @@ static void keep_channels_last(const Call& call, torch::jit::Stack* results) {
   }
 }
 
-// In eval mode PyTorch's kernels save no statistics; its meta kernel says they do.
-static void save_nothing_in_eval(const Call& call, torch::jit::Stack* results) {
-  const Overload& o = call.overload;
-  bool legit = o.row == "_native_batch_norm_legit", no_stats = o.row == "_native_batch_norm_legit.no_stats";
-  if (!legit && !no_stats && o.row != "native_batch_norm" && o.row != "_native_batch_norm_legit_functional") return;
-  if (no_stats || call.arg(5).toBool()) return;
-  auto first = results->end() - static_cast<int64_t>(o.returns.size());
-  for (int i = 1; i < 3; i++) {
-    const at::Tensor& t = (first + i)->toTensor();
-    if (t.defined()) *(first + i) = at::empty({0}, t.options());
-  }
-}
-
 tt_status_t infer(void* p, const tt_op_t*, void* sink) {
   Call& call = *static_cast<Call*>(p);
   const Overload& o = call.overload;
@@ -340,11 +344,13 @@ tt_status_t infer(void* p, const tt_op_t*, void* sink) {
     if (o.variant == TT_OUT) outs.assign(stack.end() - o.n_outs, stack.end());
     o.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
     if (o.variant == TT_OUT) {
+      save_nothing_in_eval(call, [&](int i) -> c10::IValue& { return outs[static_cast<size_t>(i)]; });
       for (const auto& v : outs) push_meta_value(sink, v);
       return nullptr;
     }
     keep_channels_last(call, &stack);
-    save_nothing_in_eval(call, &stack);
+    auto first = stack.end() - static_cast<int64_t>(o.returns.size());
+    save_nothing_in_eval(call, [&](int i) -> c10::IValue& { return *(first + i); });
     for (size_t i = 0; i < o.returns.size(); i++) {
       if (o.returns[i] == kFresh) push_meta_value(sink, stack[stack.size() - o.returns.size() + i]);
     }

@@ -62,13 +62,15 @@ Index& index() {
 }
 
 // True when |f| takes the arguments of |s| without its outs; |at| maps |f|'s arguments to |s|'s, -1 for dropped options.
+// An out= form may write what |f| writes too (running statistics).
 bool matches(const FunctionSchema& f, const FunctionSchema& s, bool out, std::vector<int8_t>* at) {
-  if (!is_functional(f)) return false;
+  if (!out && !is_functional(f)) return false;
   at->clear();
   size_t n = s.arguments().size(), next = 0;
   while (out && n > 0 && is_out(s.arguments()[n - 1])) n--;
   for (const auto& a : f.arguments()) {
     if (next < n && same(a, s.arguments()[next])) {
+      if (is_written(a) && !is_written(s.arguments()[next])) return false;
       at->push_back(static_cast<int8_t>(next++));
     } else if (out && is_tensor_option(a)) {
       at->push_back(-1);

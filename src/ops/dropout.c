@@ -42,10 +42,10 @@ static void lower_fused_dropout(tt_lower_t* l) {
 // native_dropout_backward(grad_output, mask, scale)
 static void lower_native_dropout_backward(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
-  tt_dtype_t d = tt_opmath(tt_in(l, 0)->dtype);
+  tt_dtype_t result = tt_float_dtype(tt_in(l, 0)->dtype), d = tt_opmath(result);  // |scale| is a float
   hlo_t g = tt_in_as(l, 0, d);
   g = hlo_multiply(b, hlo_multiply(b, g, tt_in_as(l, 1, d)), tt_scalar(l, 2, d));
-  tt_ret(l, 0, hlo_convert(b, g, tt_in(l, 0)->dtype));
+  tt_ret(l, 0, hlo_convert(b, g, result));
 }
 
 static const tt_op_row_t k_rows[] = {

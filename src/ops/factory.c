@@ -75,7 +75,10 @@ static hlo_t linspace(tt_lower_t* l, tt_dtype_t dtype, tt_dtype_t math, int64_t 
   hlo_t start = hlo_convert(b, tt_operand(l, 0, dtype), math), end = hlo_convert(b, tt_operand(l, 1, dtype), math);
   if (n <= 1) return hlo_broadcast_to(b, start, 1, &n);
   tt_dtype_t real = tt_real_dtype(math);
-  hlo_t step = hlo_divide(b, hlo_subtract(b, end, start), hlo_scalar(b, math, (double)(n - 1)));
+  // Compilers multiply by the reciprocal of a constant, which is not exact; of the larger of it and 0 or 1 they do not know.
+  hlo_t parts = hlo_convert(b, hlo_compare(b, HLO_EQ, start, end), real);
+  parts = hlo_maximum(b, hlo_scalar(b, real, (double)(n - 1)), parts);
+  hlo_t step = hlo_divide(b, hlo_subtract(b, end, start), hlo_convert(b, parts, math));
   hlo_t i = hlo_iota(b, TT_I64, 1, &n, 0);
   hlo_t left = hlo_subtract(b, hlo_scalar_int(b, TT_I64, n - 1), i);
   hlo_t in_first = hlo_compare(b, HLO_LT, i, hlo_scalar_int(b, TT_I64, n / 2));

@@ -5,6 +5,7 @@
 // Small means are inverted by a walk over the probabilities; large ones use transformed rejection (Hormann 1993), gamma
 // Marsaglia and Tsang (2000). All elements loop together until the last one has accepted.
 #include "ops/common.h"
+#include "ops/math.h"
 #include "ops/random.h"
 
 static hlo_t C(hlo_builder_t* b, hlo_t like, double v) { return hlo_scalar(b, like->dtype, v); }
@@ -315,7 +316,7 @@ static void lower_standard_gamma_grad(tt_lower_t* l) {
   shape_grad_t g = {.a = tt_in_as(l, 0, math), .x = tt_in_as(l, 1, math)};
   hlo_broadcast2(b, &g.a, &g.x);
   g.left = hlo_compare(b, HLO_LE, g.x, g.a);
-  g.offset = hlo_subtract(b, hlo_log(b, g.x), hlo_digamma(b, g.a));
+  g.offset = hlo_subtract(b, hlo_log(b, g.x), tt_math_digamma(b, g.a));
   hlo_t gap = hlo_abs(b, hlo_subtract(b, g.a, g.x));
   hlo_t pace = hlo_maximum(b, gap, hlo_minimum(b, hlo_sqrt(b, hlo_maximum(b, g.x, g.a)), hlo_maximum(b, g.a, g.x)));
   hlo_t area = hlo_multiply(b, integrate(b, hlo_divide(b, C(b, g.x, 1), pace), gamma_integrand, &g), g.x);
@@ -345,7 +346,7 @@ static void lower_dirichlet_grad(tt_lower_t* l) {
   hlo_broadcast2(b, &g.a, &total);
   g.b = hlo_subtract(b, total, g.a);
   g.left = hlo_compare(b, HLO_LE, hlo_multiply(b, g.x, total), g.a);
-  g.offset = hlo_subtract(b, hlo_digamma(b, g.a), hlo_digamma(b, total));
+  g.offset = hlo_subtract(b, tt_math_digamma(b, g.a), tt_math_digamma(b, total));
   hlo_t y = hlo_subtract(b, C(b, g.x, 1), g.x);
   // Rate of decay at the sample, but never below the width of the bulk.
   hlo_t drift = hlo_divide(b, hlo_abs(b, hlo_subtract(b, hlo_multiply(b, g.x, total), g.a)),

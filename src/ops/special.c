@@ -227,15 +227,18 @@ static void lower_logit_backward(tt_lower_t* l) {
 }
 
 // ---------------------------------------------------------------- zeta, polygamma
-// Terms (q + k)^-x below zero, summed one by one: the compiler's zeta is for positive q. |q| moves up to be positive.
+// The compiler's zeta is for positive q. From below zero q moves up to ZETA_FROM, and the terms (q + k)^-x on the way are
+// summed one by one: those of q on both sides of zero nearly cancel, which a zeta(x, q) that is rounded would not.
+enum { ZETA_FROM = 10 };
 static hlo_t zeta_below_zero(hlo_builder_t* b, hlo_t x, hlo_t* q) {
   hlo_t init[3] = {hlo_scalar(b, x->dtype, 0), *q, hlo_zeros_like(b, x)}, out[3];
   hlo_t whole = hlo_compare(b, HLO_EQ, hlo_floor(b, x), x);
-  hlo_t steady = hlo_or_(b, hlo_not_(b, whole), hlo_compare(b, HLO_EQ, hlo_floor(b, *q), *q));
-  init[1] = hlo_select(b, steady, hlo_maximum(b, *q, tt_num(b, x, 1)), *q);  // others are poles, or not real
+  hlo_t steady = hlo_or_(b, hlo_not_(b, whole), hlo_compare(b, HLO_EQ, hlo_floor(b, *q), *q));  // a pole, or not real
+  steady = hlo_or_(b, steady, tt_cmp_num(b, HLO_GE, *q, 0));
+  init[1] = hlo_select(b, steady, tt_num(b, x, ZETA_FROM), *q);
   hlo_region_t* cond = hlo_region_begin(b);
   hlo_t k = hlo_region_arg(b, cond, x->dtype, 0, NULL);
-  hlo_t low = tt_cmp_num(b, HLO_LT, hlo_region_arg(b, cond, x->dtype, x->rank, x->dims), 0);
+  hlo_t low = tt_cmp_num(b, HLO_LT, hlo_region_arg(b, cond, x->dtype, x->rank, x->dims), ZETA_FROM);
   (void)hlo_region_arg(b, cond, x->dtype, x->rank, x->dims);
   hlo_t go = hlo_and_(b, tt_cmp_num(b, HLO_LT, k, 1e5), hlo_reduce_all(b, low, HLO_R_OR));
   hlo_region_end(b, cond, 1, &go);
@@ -243,7 +246,7 @@ static hlo_t zeta_below_zero(hlo_builder_t* b, hlo_t x, hlo_t* q) {
   k = tt_add_num(b, hlo_region_arg(b, body, x->dtype, 0, NULL), 1);
   hlo_t at = hlo_region_arg(b, body, x->dtype, x->rank, x->dims);
   hlo_t sum = hlo_region_arg(b, body, x->dtype, x->rank, x->dims);
-  low = tt_cmp_num(b, HLO_LT, at, 0);
+  low = tt_cmp_num(b, HLO_LT, at, ZETA_FROM);
   hlo_t term = hlo_power(b, at, hlo_negate(b, x));
   hlo_t next[3] = {k, hlo_select(b, low, tt_add_num(b, at, 1), at), hlo_select(b, low, hlo_add(b, sum, term), sum)};
   hlo_region_end(b, body, 3, next);
@@ -256,7 +259,8 @@ static hlo_t hurwitz(hlo_builder_t* b, hlo_t x, hlo_t q) {
   hlo_t pole = hlo_and_(b, tt_cmp_num(b, HLO_LE, q, 0), hlo_compare(b, HLO_EQ, hlo_floor(b, q), q));
   pole = hlo_and_(b, pole, tt_cmp_num(b, HLO_GE, x, 1));
   hlo_t below = zeta_below_zero(b, x, &q);
-  return hlo_select(b, pole, tt_num(b, x, INFINITY), hlo_add(b, hlo_zeta(b, x, q), below));
+  hlo_t y = hlo_select(b, pole, tt_num(b, x, INFINITY), hlo_add(b, hlo_zeta(b, x, q), below));
+  return hlo_select(b, tt_cmp_num(b, HLO_LT, x, 1), tt_num(b, x, NAN), y);  // the compiler's goes on below 1
 }
 
 static void lower_zeta(tt_lower_t* l) {
@@ -271,7 +275,10 @@ static hlo_t trigamma(hlo_builder_t* b, hlo_t x) {
   hlo_t left = tt_cmp_num(b, HLO_LT, x, 0.5);
   hlo_t at = hlo_select(b, left, hlo_subtract(b, tt_num(b, x, 1), x), x);
   hlo_t y = hlo_zeta(b, hlo_full_like(b, x, 2), at);
-  hlo_t turn = hlo_subtract(b, x, hlo_round_nearest_even(b, x));  // exact, also just below a whole number
+  // The part of a turn is exact, also just below a whole number. At whole numbers PyTorch's kernel has the sine of a
+  // rounded multiple of pi, and so a large number instead of a pole.
+  hlo_t whole = hlo_round_nearest_even(b, x), turn = hlo_subtract(b, x, whole);
+  turn = hlo_select(b, hlo_compare(b, HLO_EQ, x, whole), x, turn);
   hlo_t bound = over(b, PI * PI, square(b, hlo_sine(b, tt_mul_num(b, turn, PI))));
   return hlo_select(b, left, hlo_subtract(b, bound, y), y);
 }

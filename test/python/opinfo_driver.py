@@ -16,6 +16,7 @@ test_compare_cpu asks of an accelerator), fail, crash, timeout, none (no sample 
 Entries whose CPU result changes from run to run (random ones) and uninitialised ones are compared in metadata only.
 """
 import argparse
+import functools
 import re
 import sys
 
@@ -25,9 +26,12 @@ from sweep import Mismatch, to_device
 KINDS = ("forward", "variants", "grad", "gradgrad", "forward_ad", "vmap", "func", "error", "compiled")
 # Vectors are unique up to a sign or phase: compared as OpInfo's own gradient tests do, which make them unique.
 GAUGE = re.compile(r"^(linalg\.)?(svd|eigh?)$")
-# PyTorch says that among equal values any index may be given: the values that the indices pick are compared. Where `dim`
-# stands in the arguments.
-TIES = {"kthvalue": 2, "topk": 2, "median": 1, "nanmedian": 1, "mode": 1}
+# PyTorch says that among equal values any index may be given (the CPU's depends on how its library sorts): the values that
+# the indices pick are compared. Where `dim` stands in the arguments.
+TIES = {"kthvalue": 2, "topk": 2, "median": 1, "nanmedian": 1, "mode": 1, "sort": 1, "argsort": 1}
+# Where the CPU's saved statistics of halves are halves: ours are f32, as those of PyTorch's other devices are and as its meta
+# kernels (and so torch.compile) say; a backward pass through statistics rounded to bf16 is off by 0.4 %.
+STATISTICS = {"_batch_norm_with_update", "_native_batch_norm_legit", "native_batch_norm", "native_layer_norm"}
 UNINITIALISED = re.compile(r"^(new_|_refs\.)?empty")
 
 
@@ -66,6 +70,8 @@ def _worker():
         return kwargs
 
     def moved(op, args, device):
+        if op.name == "to":  # names a device by a string
+            args = tree_map_only(str, lambda name: device if name == "cpu" else name, args)
         r = to_device(args, device)
         if op.name == "tensor_split":  # PyTorch wants the indices on the CPU, whatever the device; so OpInfo gives them
             r = r[:1] + to_device(args[1:], "cpu")
@@ -99,7 +105,9 @@ def _worker():
         return best
 
     def compare(actual, expected, op, dtype, values, strides=True, exact=None):
-        return sweep.compare(actual, expected, overrides(op, dtype), values, strides, anywhere=op.name in ("to", "tensor_split"), exact=exact)
+        if op.name in STATISTICS and dtype in (torch.float16, torch.bfloat16) and isinstance(actual, tuple):
+            actual = tuple(a.to(e.dtype) if isinstance(a, torch.Tensor) and 0 < i < 3 else a for i, (a, e) in enumerate(zip(actual, expected)))
+        return sweep.compare(actual, expected, overrides(op, dtype), values, strides, anywhere=op.name == "tensor_split", exact=exact)
 
     WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128, torch.float16: torch.float64,
              torch.bfloat16: torch.float64}
@@ -108,17 +116,19 @@ def _worker():
         return t.detach().to(WIDER.get(t.dtype, t.dtype), copy=True).requires_grad_(t.requires_grad)
 
     def exactly(op, args, kwargs):
-        """The same call in a wider dtype, as a function; gives nothing where that does not run."""
+        """The same call in a wider dtype, as two functions: its results, and its arguments after it. They give nothing
+        where that does not run."""
         args, kwargs = tree_map_only(torch.Tensor, widened, (args, kwargs))
         kwargs = tree_map_only(torch.dtype, lambda d: WIDER.get(d, d), kwargs)
 
+        @functools.lru_cache(maxsize=None)
         def run():
             try:
-                return op(*args, **kwargs)
+                return op(*args, **kwargs), args
             except Exception:
-                return ()
+                return (), ()
 
-        return run
+        return lambda: run()[0], lambda: run()[1]
 
     torch.manual_seed(1)
     fresh = torch.get_rng_state()
@@ -132,15 +142,21 @@ def _worker():
         op(*a, **k)
         return not torch.equal(torch.get_rng_state(), fresh)
 
-    def picked(op, args, kwargs, result):
-        """The elements of the input that the indices of |result|, (values, indices), name; in the shape of the values."""
-        x, values, indices = args[0], result[0], result[1]
+    def picked(op, args, kwargs, indices):
+        """The elements of the input that |indices| name, in their shape. No element is named twice."""
+        x = args[0]
         if x.dim() == 0:
-            return x.reshape(values.shape)
+            return x.reshape(indices.shape)
         dim = kwargs.get("dim", args[TIES[op.name]] if len(args) > TIES[op.name] else -1)
-        gone = values.dim() < x.dim()
+        gone = indices.dim() < x.dim()
+        if not gone and indices.shape[dim] > 1 and bool((indices.cpu().sort(dim).values.diff(dim=dim) == 0).any()):
+            raise Mismatch("an index is given twice")
         found = x.gather(dim, indices.unsqueeze(dim) if gone else indices)
         return found.squeeze(dim) if gone else found
+
+    def any_of_equals(op, args, kwargs):
+        """May the indices of this call differ from the CPU's among equal values?"""
+        return op.name in TIES and not kwargs.get("stable")
 
     def run_forward(op, dtype, samples):
         worst, n = "ok", 0
@@ -158,7 +174,7 @@ def _worker():
                 tkw = factory_kwargs(op, targs, device_kwargs(to_device(kwargs, "tpu"), "tpu"))
                 if form:
                     targs, tkw = noncontiguous(targs), noncontiguous(tkw)
-                exact = None if random or dtype not in WIDER else exactly(op, args, kwargs)
+                exact, written = (None, None) if random or dtype not in WIDER else exactly(op, args, kwargs)
                 try:
                     expected = op(*args, **kwargs)
                 except Exception:
@@ -172,12 +188,14 @@ def _worker():
                         compare(actual, expected, op, dtype, False)
                         if GAUGE.match(op.name):
                             v = compare(s.output_process_fn_grad(actual), s.output_process_fn_grad(expected), op, dtype, True)
-                        elif op.name in TIES and isinstance(actual, tuple):
-                            v = compare(actual[0], expected[0], op, dtype, True)
-                            compare(picked(op, targs, tkw, actual), actual[0].cpu(), op, dtype, True, strides=False)
+                        elif any_of_equals(op, args, kwargs):
+                            ours, theirs = (actual[1], expected[1]) if isinstance(actual, tuple) else (actual, expected)
+                            if isinstance(actual, tuple):
+                                v = compare(actual[0], expected[0], op, dtype, True)
+                            compare(picked(op, targs, tkw, ours), picked(op, args, kwargs, theirs), op, dtype, True, strides=False)
                         else:
                             raise
-                    compare(targs, args, op, dtype, not random, strides=False)
+                    compare(targs, args, op, dtype, not random, strides=False, exact=written)
                 except Mismatch as e:
                     return "fail", n, f"sample {i} {form}: {e}"
                 except Exception as e:
@@ -272,6 +290,8 @@ def _worker():
                     touts = [torch.empty_like(t, device="tpu") for t in outs]
                     with torch.no_grad():
                         op(*args, out=tuple(outs) if many else outs[0], **kwargs)
+                    if any(t.shape != o.shape or not torch.allclose(t.to(o.dtype), o, equal_nan=True) for t, o in zip(expected if many else (expected,), outs)):
+                        continue  # ihfftn of one dim writes nothing, lstsq resizes not all
                 except Exception:
                     continue
                 n += 1
