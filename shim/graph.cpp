@@ -421,6 +421,9 @@ py::list nodes_of(const Call& call, tt_lower_t* lower) {
 tt_status_t trace(void* p, const tt_op_t*, tt_lower_t* lower) {
   Call& call = *static_cast<Call*>(p);
   const Overload& o = call.overload;
+  if (o.variant == TT_FUNCTIONAL && o.handle.schema().is_mutable()) {  // results would be dropped: nothing takes them
+    return tt_status_create(TT_DECLINED, "it writes to its arguments and has no functional form");
+  }
   try {
     torch::jit::Stack stack = meta_arguments(call, true);
     const auto& arguments = o.handle.schema().arguments();

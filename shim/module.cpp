@@ -126,7 +126,7 @@ py::tuple row_relation(const std::string& name, const std::string& overload) {
 PYBIND11_MODULE(_C, m) {
   using namespace tt;
   // The number changes whenever infer() starts to answer differently: cached signatures carry its answers.
-  static const tt_frontend_t frontend = {&infer, &trace, &where, "torch " TT_TORCH_VERSION " metas 3"};
+  static const tt_frontend_t frontend = {&infer, &trace, &where, "torch " TT_TORCH_VERSION " metas 4"};
   tt_frontend_set(&frontend);
   m.attr("torch_version") = TT_TORCH_VERSION;
   m.attr("kernels") = register_kernels();

@@ -86,14 +86,20 @@ std::string row_name(const std::string& name, const std::string& overload) {
   return overload.empty() ? base : base + "." + overload;
 }
 
+// __ilshift__ and its like write what __lshift__ returns.
+bool is_inplace_dunder(const std::string& name) {
+  return name.compare(0, 9, "aten::__i") == 0 && name.size() > 11 && name.compare(name.size() - 2, 2, "__") == 0;
+}
+
 // In-place operators whose functional form has another name.
 std::string functional_base(const std::string& name) {
   if (name == "aten::normal_") return "aten::normal_functional";
+  if (is_inplace_dunder(name)) return "aten::__" + name.substr(9);
   return name.substr(0, name.size() - 1);
 }
 
 bool is_inplace_name(const std::string& name) {
-  return name.size() > 7 && name.back() == '_' && name[name.size() - 2] != '_';
+  return name.size() > 7 && name.back() == '_' && (name[name.size() - 2] != '_' || is_inplace_dunder(name));
 }
 
 struct Relation {

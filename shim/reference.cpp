@@ -16,6 +16,7 @@ struct Twins {
   bool shrink = false;                    // every dim at most 1
   bool few = false;                       // an argument that says the result's size says 2
   c10::ScalarType as = c10::ScalarType::Undefined;  // the dtype of every tensor, where one is given
+  bool floats = false;                    // … of every float or complex one
   int64_t bytes = 0;
 
   at::Tensor of(const at::Tensor& t) {
@@ -28,7 +29,7 @@ struct Twins {
       std::fill(strides.begin(), strides.end(), 1);
     }
     auto options = t.options().device(at::kCPU);
-    if (as != c10::ScalarType::Undefined) options = options.dtype(as);
+    if (as != c10::ScalarType::Undefined && (!floats || !c10::isIntegralType(t.scalar_type(), true))) options = options.dtype(as);
     bytes += t.numel() * static_cast<int64_t>(t.element_size());
     TORCH_CHECK(shrink || bytes < kTooLarge, "too large to ask");
     at::Tensor twin = at::empty_strided(sizes, strides, options);
@@ -38,7 +39,7 @@ struct Twins {
   c10::IValue of(const c10::IValue& v) {
     if (v.isTensor()) return of(v.toTensor());
     if (v.isDevice()) return c10::Device(c10::kCPU);
-    if (v.isGenerator()) return c10::IValue();
+    if (v.isGenerator()) return at::detail::createCPUGenerator();
     if (v.isTensorList()) {
       c10::List<at::Tensor> list;
       for (const auto& e : v.toListRef()) list.push_back(of(e.toTensor()));
@@ -54,6 +55,8 @@ struct Twins {
   }
 };
 
+bool is_generator(const c10::Argument& a) { return kind_of(a.real_type()) == Kind::Generator; }
+
 // False when the arguments have no such twins.
 bool twins_of(const Call& call, Twins twins, torch::jit::Stack* stack) {
   try {
@@ -61,8 +64,10 @@ bool twins_of(const Call& call, Twins twins, torch::jit::Stack* stack) {
     for (int i = 0; i < call.overload.n_schema_args; i++) {
       const c10::IValue& v = call.arg(i);
       const c10::Argument& a = arguments[static_cast<size_t>(i)];
+      bool number = a.type()->kind() == c10::TypeKind::NumberType;
       if (twins.few && v.isIntList() && a.name() == "size") stack->push_back(c10::List<int64_t>({2}));
-      else if (twins.as == at::kLong && v.isDouble() && a.type()->kind() == c10::TypeKind::NumberType) stack->push_back(1);
+      else if (number && ((twins.as == at::kLong && v.isDouble()) || (twins.as != at::ScalarType::Undefined && v.isBool()))) stack->push_back(1);
+      else if (is_generator(a)) stack->push_back(at::detail::createCPUGenerator());  // a draw leaves the user's alone
       else stack->push_back(twins.of(v));
     }
     return true;
@@ -83,9 +88,12 @@ void call_on_cpu(const Call& call, torch::jit::Stack* stack) {
   call.overload.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 
-// May the CPU's kernel be asked ahead of the call? A random one would move the CPU's generator.
+// May the CPU's kernel be asked ahead of the call? A random one without a generator argument would move the CPU's.
 bool may_be_asked(const Overload& o) {
-  return o.name().compare(0, 6, "aten::") == 0 && !o.handle.hasTag(at::Tag::nondeterministic_seeded);
+  if (o.name().compare(0, 6, "aten::") != 0) return false;
+  if (!o.handle.hasTag(at::Tag::nondeterministic_seeded)) return true;
+  const auto& arguments = o.handle.schema().arguments();
+  return std::any_of(arguments.begin(), arguments.end(), is_generator);
 }
 
 // Elements of all tensors of a call; -1 when there are none.
@@ -135,8 +143,8 @@ void raise_in_cpu_words(const Call& call) {
 }
 
 // The lowerings take more dtypes than PyTorch's CPU kernels, which would turn a user's mistake into a value. So a first call
-// is asked of the CPU, on ones; what it throws counts when the same call in float32 or int64 throughout is good, which
-// leaves shapes, indices and other arguments out of it. Narrow floats that the CPU lacks a kernel for beside one of float32
+// is asked of the CPU, on ones; what it throws counts when the same call in float32 or int64 throughout, or in float32
+// beside its integers, is good, which leaves shapes, indices and other arguments out of it. Narrow floats that the CPU lacks a kernel for beside one of float32
 // are not a mistake, nor what rows take as PyTorch's kernels of other devices do.
 void raise_if_cpu_refuses_dtypes(const Call& call) {
   const Overload& o = call.overload;
@@ -161,8 +169,9 @@ void raise_if_cpu_refuses_dtypes(const Call& call) {
   } catch (...) {
     return;  // a kernel in Python: its meta function speaks for itself
   }
-  for (c10::ScalarType as : {at::kFloat, at::kLong}) {
-    ones.as = as;
+  for (int attempt = 0; attempt < 3; attempt++) {
+    ones.as = attempt == 1 ? at::kLong : at::kFloat;
+    ones.floats = attempt == 2;
     stack.clear();
     if (!twins_of(call, ones, &stack)) return;
     try {
@@ -170,7 +179,7 @@ void raise_if_cpu_refuses_dtypes(const Call& call) {
     } catch (...) {
       continue;
     }
-    if (narrow && as == at::kFloat) return;
+    if (narrow && ones.as == at::kFloat) return;
     std::rethrow_exception(refused);
   }
 }
@@ -183,7 +192,7 @@ bool may_overflow(double x, tt_dtype_t dtype) {
   auto outside = [x](double low, double high) { return !(x >= low && x <= high); };
   switch (dtype) {
     case TT_I8: return outside(-128, 127);
-    case TT_U8: return outside(-255, 255);
+    case TT_U8: return outside(0, 255);  // most kernels wrap a negative number, some refuse it
     case TT_I16: return outside(-32768, 32767);
     case TT_I32: return outside(-2147483648.0, 2147483647.0);
     case TT_I64: return outside(-9223372036854775808.0, 9223372036854774784.0);
@@ -212,7 +221,7 @@ bool may_not_fit(const Call& call, const tt_value_t& v) {
     each_dtype(call, [&](tt_dtype_t d) { odd |= !tt_is_complex(d) && d != TT_BOOL; });
   } else if (v.kind == TT_V_INT || v.kind == TT_V_FLOAT) {
     double x = v.kind == TT_V_INT ? static_cast<double>(v.u.i) : v.u.f;
-    if (C10_LIKELY(x >= -127 && x <= 127)) return false;
+    if (C10_LIKELY(x >= 0 && x <= 127)) return false;
     each_dtype(call, [&](tt_dtype_t d) { odd |= may_overflow(x, d); });
   }
   return odd;

@@ -60,6 +60,7 @@ int register_kernels() {
     if (name.find("::") != std::string::npos) continue;
     bases.insert(base);
     bases.insert(base + "_");
+    if (name.compare(0, 2, "__") == 0) bases.insert("aten::__i" + name.substr(2, name.find('.') - 2));
     if (name == "normal_functional") bases.insert("aten::normal_");
   }
   int n = 0;

@@ -171,7 +171,8 @@ typedef struct tt_lower_t tt_lower_t;
 typedef struct tt_frontend_t {
   // Runs the op on meta tensors. Appends the metadata of every *fresh* return, lists flattened, with
   // tt_metas_push(sink, …); for OUT, of every out argument. Raises (returns a status or throws through its own
-  // means by returning a status with code CANCELLED after storing the exception) what PyTorch raises.
+  // means by returning a status with code CANCELLED after storing the exception) what PyTorch raises. |sink| is NULL
+  // for rows whose results' types come from the lowering: then it only raises.
   tt_status_t (*infer)(void* call, const tt_op_t* op, void* sink);
   // Traces the op's decomposition into |lower| through the tt_graph_* functions of tt/graph.h and sets its results.
   // DECLINED when there is none.

@@ -178,6 +178,11 @@ hlo_t hlo_convert(hlo_builder_t* b, hlo_t x, tt_dtype_t dtype) {
   if (tt_is_complex(x->dtype)) return hlo_convert(b, hlo_real(b, x), dtype);
   // Out of an 8- or 16-bit range PyTorch's CPU kernels wrap (they go through a wider integer); XLA would saturate.
   if (tt_is_float(x->dtype) && tt_is_int(dtype) && tt_dtype_size(dtype) < 4) x = raw_convert(b, x, TT_I32);
+  // PyTorch saturates what has no infinity; XLA gives NaN.
+  if (dtype == TT_F8E4M3FN) {
+    if (tt_is_int(x->dtype) || tt_dtype_size(x->dtype) == 1) x = raw_convert(b, x, TT_F32);
+    x = hlo_clamp(b, hlo_scalar(b, x->dtype, -448), x, hlo_scalar(b, x->dtype, 448));
+  }
   return raw_convert(b, x, dtype);
 }
 

@@ -56,10 +56,18 @@ static tt_dtype_t range_dtype(tt_lower_t* l, tt_dtype_t dtype) {
   return has_f64 || dtype == TT_F64 ? TT_F64 : TT_F32;
 }
 
+// PyTorch has no ranges of bool.
+static bool refuse_bool(tt_lower_t* l, tt_dtype_t dtype) {
+  if (dtype != TT_BOOL) return false;
+  hlo_fail(tt_b(l), TT_UNIMPLEMENTED, "a range has no dtype bool");
+  return true;
+}
+
 // start + step * i. kind: 0 (end), 1 (start, end), 2 (start, end, step).
 static void lower_arange(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   const tt_type_t* type = tt_out(l, 0);
+  if (refuse_bool(l, type->dtype)) return;
   tt_dtype_t math = tt_is_integral(type->dtype) ? TT_I64 : range_dtype(l, type->dtype);
   int kind = tt_row(l)->kind;
   hlo_t r = hlo_iota(b, math, type->rank, type->dims, 0);
@@ -90,6 +98,7 @@ static hlo_t linspace(tt_lower_t* l, tt_dtype_t dtype, tt_dtype_t math, int64_t 
 static void lower_linspace(tt_lower_t* l) {
   hlo_builder_t* b = tt_b(l);
   tt_dtype_t dtype = dtype_or(l, TT_F32);
+  if (refuse_bool(l, dtype)) return;
   // Integer ranges step in double; floating ones in their own dtype, powers in a wider one.
   bool is_power = tt_row(l)->kind == 1;
   tt_dtype_t math = tt_is_integral(dtype) ? range_dtype(l, dtype) : is_power ? tt_opmath(dtype) : dtype;

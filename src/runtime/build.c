@@ -382,8 +382,8 @@ static tt_status_t compile(build_t* w) {
 static tt_status_t infer(build_t* w, void* call_ctx, bool* out_resize) {
   const tt_op_t* op = w->op;
   *out_resize = false;
-  if (op->row && (op->row->flags & (TT_OP_NO_META | TT_OP_DATA_DEPENDENT))) return NULL;
   if (op->internal || !g_rt.frontend.infer) return NULL;
+  if (op->row && (op->row->flags & (TT_OP_NO_META | TT_OP_DATA_DEPENDENT))) return g_rt.frontend.infer(call_ctx, op, NULL);
   if (op->row && (op->row->flags & TT_OP_META_EVERY_CALL)) {  // asked already: part of the signature
     for (int i = 0; i < w->call->n_sized; i++)
       if (!tt_metas_push(w->metas, &w->call->sized[i])) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");

@@ -91,6 +91,13 @@ REFUSED = {
     "gcd of floats": lambda d: torch.gcd(torch.ones(2, device=d), torch.ones(2, device=d)),
     "gcd of halves": lambda d: torch.gcd(torch.ones(2, device=d).half(), torch.ones(2, device=d).half()),
     "shift of a float": lambda d: torch.bitwise_left_shift(torch.ones(2, device=d), 2),
+    "loss with weights of another dtype": lambda d: F.nll_loss(torch.ones(2, 3, device=d), torch.tensor([0, 1], device=d), torch.ones(3, dtype=torch.float64, device=d)),
+    "histogram with bins of another dtype": lambda d: torch.histogram(torch.ones(3, device=d), torch.tensor([0.0, 2.0], dtype=torch.float64, device=d)),
+    "bernoulli of int": lambda d: torch.bernoulli(torch.ones(2, dtype=torch.int64, device=d)),
+    "arange of bool": lambda d: torch.arange(0, 2, dtype=torch.bool, device=d),
+    "linspace of bool": lambda d: torch.linspace(0, 1, 3, dtype=torch.bool, device=d),
+    "alpha of True": lambda d: torch.add(torch.ones(2, device=d), torch.ones(2, device=d), alpha=True),
+    "negative padding of uint8": lambda d: F.pad(torch.ones(2, dtype=torch.uint8, device=d), (1, 1), value=-1),
     "fill": lambda d: torch.ones(2, dtype=torch.uint8, device=d).fill_(300),
     "full": lambda d: torch.full((2, 2), 300, dtype=torch.int8, device=d),
     "new_full": lambda d: torch.ones(2, dtype=torch.float16, device=d).new_full((2,), 1e10),
@@ -121,6 +128,13 @@ FITS = {
 @pytest.mark.parametrize("name", FITS)
 def test_numbers_that_fit(name):
     assert torch.equal(FITS[name](DEV).cpu(), FITS[name]("cpu"))
+
+
+@pytest.mark.parametrize("source", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.float8_e5m2])
+def test_float8_saturates_as_on_the_cpu(source):
+    x = torch.tensor([1.0, -2.0, 447, 449, 464, 465, 500, -1000, 60000, float("inf"), -float("inf"), float("nan")][: 9 if source == torch.int64 else None]).to(source)
+    expected = x.to(torch.float8_e4m3fn).float()
+    assert torch.allclose(x.to(DEV).to(torch.float8_e4m3fn).cpu().float(), expected, rtol=0, atol=0, equal_nan=True)
 
 
 def test_default_dtype_beside_integers():

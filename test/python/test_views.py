@@ -1,4 +1,5 @@
 """Views: sizes, strides and offset over a storage, and writes through them."""
+import operator
 import os
 
 import pytest
@@ -179,6 +180,30 @@ def test_inplace_metadata():
         return [x, y]
 
     both(run)
+
+
+AUGMENTED = {"+=": operator.iadd, "-=": operator.isub, "*=": operator.imul, "/=": operator.itruediv, "//=": operator.ifloordiv,
+             "%=": operator.imod, "**=": operator.ipow, "&=": operator.iand, "|=": operator.ior, "^=": operator.ixor,
+             "<<=": operator.ilshift, ">>=": operator.irshift}
+
+
+@pytest.mark.parametrize("name", AUGMENTED)
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.float32])
+def test_augmented_assignment(name, dtype):
+    def run(d, other):
+        x = torch.arange(1, 7, dtype=dtype, device=d)
+        y = x
+        y = AUGMENTED[name](y, other(d))
+        assert y is x  # it wrote to the tensor
+        return [x]
+
+    for other in (lambda d: 2, lambda d: torch.tensor(2, device=d), lambda d: torch.full((6,), 3, dtype=dtype, device=d)):
+        expected = raised(lambda: run("cpu", other))
+        if expected is None:
+            both(lambda d: run(d, other))
+        else:
+            actual = raised(lambda: run(DEV, other))
+            assert type(actual) is type(expected) and str(actual) == str(expected)
 
 
 def test_self_assignment_and_overlapping_copies():
