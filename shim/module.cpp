@@ -192,6 +192,7 @@ PYBIND11_MODULE(_C, m) {
     pybind11::gil_scoped_release no_gil;
     tt_defer_wait();
   });
+  m.def("defer_plan", [](int64_t whole, int parts, int64_t smallest) { tt_defer_plan(whole, parts, smallest); });
   m.def("defer_report", [] {
     char* text = tt_defer_report();
     TORCH_CHECK(text != nullptr, "host memory is exhausted");

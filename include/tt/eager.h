@@ -46,6 +46,9 @@ TT_API tt_mode_t tt_mode_get(void);
 TT_API void tt_mode_set_default(tt_mode_t mode);  // of threads that never set one
 // Runs what is recorded, without waiting for the device. |why| is named in the report of cuts.
 TT_API TT_MUST_USE tt_status_t tt_defer_run(const char* why);
+// How regions are split into programs: those that make fewer than |whole| bytes are not; the others into about |parts|, where that
+// needs less memory (0: always); values of fewer than |smallest| bytes are never computed again. For regions compiled from now on.
+TT_API void tt_defer_plan(int64_t whole, int parts, int64_t smallest);
 TT_API void tt_defer_wait(void);  // until no fused program is being compiled; what is recorded stays recorded
 // Where recorded regions ended and why, and what became of them, as JSON; free with tt_text_free. NULL: memory is out.
 TT_API char* tt_defer_report(void);

@@ -18,8 +18,8 @@ class Fusion:
 
     A cut has ``reason``, ``op``, ``where`` ("file.py:12 in f"), ``count``, ``nodes_before`` and ``nodes_after``: operations
     in the regions that ended there and in those that followed. A region has its ``state``, ``nodes``, how often it was
-    ``met`` and ``ran_fused``, ``inputs``, ``results``, how many of them were ``live_results``, buffers ``donated``,
-    its ``first`` and ``last`` operation, and the ``cut`` at which it ended last.
+    ``met`` and ``ran_fused``, ``inputs``, ``results``, how many of them were ``live_results``, buffers ``donated``, the
+    ``programs`` it became and the operations ``made_again`` in a later one instead of kept, its ``first`` and ``last`` operation, and the ``cut`` at which it ended last.
     """
 
     def __init__(self, data: dict):
@@ -60,7 +60,8 @@ class Fusion:
         lines += ["", "regions (times met, fused; operations; results written of all; buffers donated)"]
         for r in sorted(regions, key=lambda r: -r["met"] * r["nodes"])[:top]:
             lines.append(f"  {r['met']:>6} x, {r['ran_fused']:>6} fused  {r['nodes']:>5} operations  {r['live_results']} of {r['results']} results"
-                         f"  {r['donated']} of {r['inputs']} inputs donated  {r['state']}")
+                         f"  {r['donated']} of {r['inputs']} inputs donated  {r['state']}"
+                         + (f" in {r['programs']} programs, {r['made_again']} operations twice" if r.get("programs", 1) > 1 else ""))
             for end in ("first", "last"):
                 lines.append(f"             {end:5} {r[end]['op']} ({r[end]['where'] or 'no Python line'})")
         if len(regions) > top:

@@ -1,6 +1,8 @@
 // The builder's core: errors that stick, op nodes, arguments, regions, attribute text.
 #include "hlo/ir.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 
 // Rank-0 values point here: a caller that indexes the dims of a stand-in after a failure reads ones, not wild memory.
@@ -45,6 +47,20 @@ hlo_t hlo_fail(hlo_builder_t* b, tt_code_t code, const char* format, ...) {
 
 bool hlo_failed(const hlo_builder_t* b) { return b->error != NULL; }
 tt_status_t hlo_builder_error(hlo_builder_t* b) { return tt_status_clone(b->error); }
+
+bool hlo_is_light(const hlo_builder_t* b) {
+  static const char* const k_heavy[] = {
+      "dot_general", "convolution", "cholesky", "triangular_solve", "fft", "sort", "while", "if", "case", "custom_call", "gather",
+      "scatter", "select_and_scatter", "reduce_window", "rng_bit_generator", "all_reduce", "all_gather", "reduce_scatter", "all_to_all",
+      "collective_permute", "top_k"};
+  for (const hlo_op_t* op = b->root.first; op; op = op->next) {
+    const char* dot = strchr(op->name, '.');
+    for (size_t i = 0; dot && i < sizeof k_heavy / sizeof k_heavy[0]; i++)
+      if (!strcmp(dot + 1, k_heavy[i])) return false;
+  }
+  return true;
+}
+
 void hlo_set_precision(hlo_builder_t* b, hlo_precision_t precision) { b->precision = precision; }
 
 static void put_quoted(tt_strbuf_t* s, const char* text) {

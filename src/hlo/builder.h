@@ -35,6 +35,9 @@ tt_arena_t* hlo_builder_arena(hlo_builder_t* b);  // for lowerings' own scratch;
 hlo_t hlo_fail(hlo_builder_t* b, tt_code_t code, const char* format, ...) TT_PRINTF(3, 4);
 bool hlo_failed(const hlo_builder_t* b);
 TT_MUST_USE tt_status_t hlo_builder_error(hlo_builder_t* b);  // a clone of the first error; NULL when none
+// Everything built so far passes over its data once: elementwise work, moves, plain reductions; no products of matrices,
+// no windows, sorts, loops, indices in memory, random bits or calls.
+bool hlo_is_light(const hlo_builder_t* b);
 
 // "DEFAULT", "HIGH" or "HIGHEST" for every dot and convolution built from now on. Starts at HIGHEST.
 typedef enum hlo_precision_t { HLO_PRECISION_DEFAULT, HLO_PRECISION_HIGH, HLO_PRECISION_HIGHEST } hlo_precision_t;

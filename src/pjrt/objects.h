@@ -63,6 +63,7 @@ struct tt_client_t {
   int max_exes;            // loaded executables this process has room for
   const char* flags;       // of every compilation; static
   const char* fast_flags;  // static
+  const char* lean_flags;  // static
 };
 
 struct tt_exe_t {

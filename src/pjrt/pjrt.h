@@ -50,6 +50,8 @@ bool tt_client_device_attribute_int(const tt_client_t* client, int device, const
 // as fast, softmax runs 1.5 times slower.
 const char* tt_client_flags(const tt_client_t* client);
 const char* tt_client_fast_flags(const tt_client_t* client);
+// Overrides with which the compiler prefers a small peak of memory; "" where there are none.
+const char* tt_client_lean_flags(const tt_client_t* client);
 // Loaded executables that the process has room for: where programs are this process's code, each takes memory maps, and the
 // compiler behind the CPU plugins ends the process when there are none left.
 int tt_client_max_executables(const tt_client_t* client);

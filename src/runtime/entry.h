@@ -45,6 +45,8 @@ typedef struct rt_message_t {
 // storages or run-time values. One block of memory.
 typedef struct rt_recipe_t rt_recipe_t;
 
+enum { RT_LIGHT = 1, RT_HEAVY };
+
 typedef struct rt_entry_t {
   int32_t refs;
   bool declined;                // nothing can be built for this op: fall back
@@ -65,6 +67,7 @@ typedef struct rt_entry_t {
   size_t script_len;
   int n_slots;                  // storages taking part
   uint64_t last_recorded;       // number of its last recording, counted from 1
+  uint8_t weight;               // 0 not known, RT_LIGHT or RT_HEAVY: the work of running it (hlo_is_light)
 } rt_entry_t;
 
 // ---------------------------------------------------------------- packing (signature.c)

@@ -6,43 +6,9 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/map.h"
-#include "runtime/defer.h"
+#include "runtime/fuse.h"
 
-typedef struct source_t {
-  bool external;
-  bool is_rng;
-  uint8_t dtype;
-  int32_t index;            // of the external cell, or into the region's bits
-} source_t;
-
-typedef struct fused_out_t {
-  int32_t out;              // into the region's outs; -1: a check
-  int32_t node;             // of the check
-  int32_t donor;            // external cell whose buffer it takes over, -1
-} fused_out_t;
-
-struct rt_fused_t {
-  tt_exe_t* exe;            // NULL: nothing is live, nothing to run
-  int n_sources, n_outs, n_donated;
-  source_t* sources;
-  fused_out_t* outs;
-  tt_pbuf_t** buffers;      // scratch: operands, then outputs
-  bool* owned;
-};
-
-// What compiling needs of a region, without its values.
-typedef struct job_t {
-  struct job_t* next;
-  struct record_t* record;
-  int device, n_nodes, n_refs, n_outs, n_external;
-  rt_node_t* nodes;         // entries retained
-  int64_t* wires;
-  const rt_layout_t** external;
-  uint8_t* out_live;
-  uint8_t* external_dead;
-} job_t;
-
-typedef struct record_t {
+typedef struct rt_record_t {
   int seen, ran_fused;
   bool queued, failed;
   int n_nodes, n_outs, n_external, n_live, n_dead;
@@ -51,178 +17,18 @@ typedef struct record_t {
   rt_fused_t* fused;        // NULL: not ready
   uint64_t last_met;
   rt_entry_t* entries[];    // of the nodes: the key names entries by address, so they stay as long as the record does
-} record_t;
+} rt_record_t;
 
 static tt_map_t g_records;
 enum { MAX_RECORDS = 4096, COMPILE_WHEN_SEEN = 2 };
 
 static pthread_mutex_t g_queue_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t g_queue_wake = PTHREAD_COND_INITIALIZER, g_queue_idle = PTHREAD_COND_INITIALIZER;
-static job_t *g_queue_head, **g_queue_tail = &g_queue_head;
+static rt_job_t *g_queue_head, **g_queue_tail = &g_queue_head;
 static bool g_worker_started, g_worker_busy;
 
-// ---------------------------------------------------------------- building (no lock)
-typedef struct fuse_t {
-  const job_t* job;
-  hlo_builder_t* b;
-  tt_emit_t e;
-  hlo_t* external;          // by number; NULL not read yet
-  hlo_t* outs;              // by number of the region's outs
-  int32_t* origin;          // by out: external cell it is the next value of, -1
-} fuse_t;
-
-static hlo_t wired(fuse_t* f, int64_t wire) {
-  if (wire == 0) return NULL;
-  if (wire % 2 == 0) return f->outs[wire / 2 - 1];
-  int n = (int)(wire / 2);
-  const rt_layout_t* l = f->job->external[n];
-  if (!f->external[n]) {
-    tt_operand_t o = {.kind = TT_OPERAND_BASE, .index = n};
-    f->external[n] = rt_without_padding(f->b, tt_emit_operand(&f->e, o, l->dtype, l->rank, l->physical), l);
-  }
-  return f->external[n];
-}
-
-static tt_status_t emit_nodes(fuse_t* f) {
-  const job_t* job = f->job;
-  tt_arena_t* arena = hlo_builder_arena(f->b);
-  for (int i = 0; i < job->n_nodes; i++) {
-    const rt_node_t* n = &job->nodes[i];
-    const rt_entry_t* e = n->entry;
-    hlo_t* slots = tt_arena_alloc(arena, ((size_t)e->n_slots + 1) * sizeof *slots);
-    if (!slots) return tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
-    for (int s = 0; s < e->n_slots; s++) slots[s] = wired(f, job->wires[n->first_ref + s]);
-    TT_TRY(rt_recipe_emit(e, &f->e, i, slots, f->outs + n->first_out));
-    for (int w = 0; w < e->n_writes; w++) {
-      if (e->writes[w].donated < 0) continue;
-      int64_t wire = job->wires[n->first_ref + e->writes[w].slot];
-      int32_t* origin = &f->origin[n->first_out + e->writes[w].output];
-      if (wire % 2) *origin = (int32_t)(wire / 2);
-      else if (wire) *origin = f->origin[wire / 2 - 1];
-    }
-  }
-  return hlo_builder_error(f->b);
-}
-
-static bool same_layout(const rt_layout_t* l, hlo_t v) {
-  if (l->padded || l->dtype != v->dtype || l->rank != v->rank) return false;
-  for (int d = 0; d < v->rank; d++)
-    if (l->dims[d] != v->dims[d]) return false;
-  return true;
-}
-
-// Outputs of the program with the parameters they take over.
-static int choose_outputs(fuse_t* f, rt_fused_t* fused, hlo_t* results, int* aliases) {
-  const job_t* job = f->job;
-  int n = 0;
-  for (int i = 0; i < job->n_nodes; i++) {
-    const rt_node_t* node = &job->nodes[i];
-    for (int o = 0; o < node->entry->n_outputs; o++) {
-      int out = node->first_out + o;
-      bool check = o == node->entry->check_output;
-      if (!check && !job->out_live[out]) continue;
-      results[n] = f->outs[out];
-      aliases[n] = -1;
-      fused->outs[n] = (fused_out_t){check ? -1 : out, i, -1};
-      int32_t origin = f->origin[out];
-      if (!check && origin >= 0 && job->external_dead[origin] && same_layout(job->external[origin], results[n])) {
-        for (int p = 0; p < f->e.n_operands; p++) {
-          if (f->e.operands[p].kind != TT_OPERAND_BASE || f->e.operands[p].index != origin) continue;
-          bool taken = false;
-          for (int k = 0; k < n; k++) taken |= aliases[k] == p;
-          if (!taken) aliases[n] = p;
-        }
-        if (aliases[n] >= 0) fused->outs[n].donor = origin, fused->n_donated++;
-      }
-      n++;
-    }
-  }
-  return n;
-}
-
-// Where the program's parameters come from in a region of this shape.
-static tt_status_t trace_sources(const fuse_t* f, rt_fused_t* fused) {
-  for (int p = 0; p < f->e.n_operands; p++) {
-    tt_operand_t o = f->e.operands[p];
-    source_t* s = &fused->sources[p];
-    if (o.kind == TT_OPERAND_BASE) {
-      *s = (source_t){.external = true, .index = o.index};
-      continue;
-    }
-    bool by_index = o.kind == TT_OPERAND_SCALAR || o.kind == TT_OPERAND_RNG;
-    const rt_node_t* n = &f->job->nodes[by_index ? o.index : o.arg];
-    if (by_index) o.index = 0;
-    else o.arg = 0;
-    int32_t bits = n->first_bits;
-    bool found = false;
-    for (int i = 0; i < n->entry->n_operands && !found; i++) {
-      const tt_operand_t* own = &n->entry->operands[i];
-      if (own->kind == TT_OPERAND_BASE) continue;
-      found = own->kind == o.kind && own->dtype == o.dtype && own->arg == o.arg && own->index == o.index && own->elem == o.elem;
-      if (!found) bits++;
-    }
-    if (!found) return tt_error(TT_INTERNAL, "%s: lowered again it wants another operand", n->entry->op_name);
-    *s = (source_t){.index = bits, .is_rng = o.kind == TT_OPERAND_RNG,
-                    .dtype = (uint8_t)(o.kind == TT_OPERAND_DIGIT ? TT_I64 : (tt_dtype_t)o.dtype)};
-  }
-  return NULL;
-}
-
-static void fused_free(rt_fused_t* f) {
-  if (!f) return;
-  tt_exe_release(f->exe);
-  tt_free(f->sources);
-  tt_free(f->outs);
-  tt_free(f->buffers);
-  tt_free(f->owned);
-  tt_free(f);
-}
-
-static tt_status_t build(const job_t* job, rt_fused_t** out_fused) {
-  *out_fused = NULL;
-  fuse_t f = {.job = job, .b = hlo_builder_create()};
-  rt_fused_t* fused = tt_calloc(1, sizeof *fused);
-  tt_strbuf_t text;
-  tt_strbuf_init(&text);
-  tt_status_t status = f.b && fused ? NULL : tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
-  if (!status) {
-    tt_emit_init(&f.e, f.b, g_rt.caps);
-    tt_arena_t* arena = hlo_builder_arena(f.b);
-    size_t outs = (size_t)job->n_outs + 1;
-    f.external = tt_arena_alloc(arena, ((size_t)job->n_external + 1) * sizeof *f.external);
-    f.outs = tt_arena_alloc(arena, outs * sizeof *f.outs);
-    f.origin = tt_arena_alloc(arena, outs * sizeof *f.origin);
-    if (!f.external || !f.outs || !f.origin) status = tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
-    for (size_t i = 0; !status && i < outs; i++) f.origin[i] = -1;
-  }
-  if (!status) status = emit_nodes(&f);
-  if (!status) {
-    size_t room = (size_t)job->n_outs + 1, operands = (size_t)f.e.n_operands + 1;
-    hlo_t* results = tt_arena_alloc(hlo_builder_arena(f.b), room * sizeof *results);
-    int* aliases = tt_arena_alloc(hlo_builder_arena(f.b), room * sizeof *aliases);
-    fused->outs = tt_calloc(room, sizeof *fused->outs);
-    fused->sources = tt_calloc(operands, sizeof *fused->sources);
-    fused->buffers = tt_calloc(room + operands, sizeof *fused->buffers);
-    fused->owned = tt_calloc(operands, sizeof *fused->owned);
-    if (!results || !aliases || !fused->outs || !fused->sources || !fused->buffers || !fused->owned)
-      status = tt_error(TT_RESOURCE_EXHAUSTED, "host memory is exhausted");
-    if (!status) {
-      fused->n_sources = f.e.n_operands;
-      fused->n_outs = choose_outputs(&f, fused, results, aliases);
-      status = trace_sources(&f, fused);
-    }
-    if (!status && fused->n_outs) status = hlo_print(f.b, fused->n_outs, results, aliases, &text);
-  }
-  if (!status && fused->n_outs) status = rt_compile_cached(job->device, &text, NULL, "fused region", &fused->exe);
-  tt_strbuf_deinit(&text);
-  hlo_builder_destroy(f.b);
-  if (status) fused_free(fused);
-  else *out_fused = fused;
-  return status;
-}
-
 // ---------------------------------------------------------------- the compiling thread
-static void job_free(job_t* job) {
+static void job_free(rt_job_t* job) {
   rt_lock();
   for (int i = 0; i < job->n_nodes; i++) rt_entry_release(job->nodes[i].entry);
   rt_unlock();
@@ -243,14 +49,14 @@ static void* worker(void* unused) {
       pthread_cond_broadcast(&g_queue_idle);
       pthread_cond_wait(&g_queue_wake, &g_queue_lock);
     }
-    job_t* job = g_queue_head;
+    rt_job_t* job = g_queue_head;
     g_queue_head = job->next;
     if (!g_queue_head) g_queue_tail = &g_queue_head;
     g_worker_busy = true;
     pthread_mutex_unlock(&g_queue_lock);
     rt_fused_t* fused = NULL;
     // A region that cannot be fused keeps running node by node: slower, never wrong.
-    tt_status_t status = build(job, &fused);
+    tt_status_t status = rt_fused_build(job, &fused);
     rt_lock();
     job->record->fused = fused;
     job->record->failed = status != NULL;
@@ -275,19 +81,19 @@ void tt_defer_wait(void) { rt_fused_wait(); }
 
 void rt_fused_stop(void) {
   pthread_mutex_lock(&g_queue_lock);
-  job_t* dropped = g_queue_head;
+  rt_job_t* dropped = g_queue_head;
   g_queue_head = NULL;
   g_queue_tail = &g_queue_head;
   pthread_mutex_unlock(&g_queue_lock);
   while (dropped) {
-    job_t* next = dropped->next;
+    rt_job_t* next = dropped->next;
     job_free(dropped);
     dropped = next;
   }
   rt_fused_wait();
 }
 
-static bool enqueue(job_t* job) {
+static bool enqueue(rt_job_t* job) {
   pthread_mutex_lock(&g_queue_lock);
   if (!g_worker_started) {
     pthread_t thread;
@@ -330,10 +136,10 @@ static void* copy_of(const void* data, size_t n) {
   return p;
 }
 
-static job_t* job_create(const rt_region_t* r, record_t* record, const uint8_t* out_live, const uint8_t* external_dead) {
-  job_t* job = tt_calloc(1, sizeof *job);
+static rt_job_t* job_create(const rt_region_t* r, rt_record_t* record, const uint8_t* out_live, const uint8_t* external_dead) {
+  rt_job_t* job = tt_calloc(1, sizeof *job);
   if (!job) return NULL;
-  *job = (job_t){.record = record, .device = r->device, .n_nodes = r->n_nodes, .n_refs = r->n_refs, .n_outs = r->n_outs,
+  *job = (rt_job_t){.record = record, .device = r->device, .n_nodes = r->n_nodes, .n_refs = r->n_refs, .n_outs = r->n_outs,
                  .n_external = r->n_external};
   job->nodes = copy_of(r->nodes, (size_t)r->n_nodes * sizeof *r->nodes);
   job->wires = copy_of(r->wires, (size_t)r->n_refs * sizeof *r->wires);
@@ -351,16 +157,16 @@ static job_t* job_create(const rt_region_t* r, record_t* record, const uint8_t* 
   return job;
 }
 
-static void record_free(record_t* r) {
+static void record_free(rt_record_t* r) {
   for (int i = 0; i < r->n_nodes; i++) rt_entry_release(r->entries[i]);
-  fused_free(r->fused);
+  rt_fused_free(r->fused);
   tt_free(r);
 }
 
-static uint64_t record_stamp(const void* record) { return ((const record_t*)record)->last_met; }
+static uint64_t record_stamp(const void* record) { return ((const rt_record_t*)record)->last_met; }
 
 static bool record_leaves(const tt_map_slot_t* s, const void* oldest) {
-  record_t* r = s->value;
+  rt_record_t* r = s->value;
   bool in_work = r->queued && !r->fused && !r->failed;  // the compiling thread's
   if (r->last_met >= *(const uint64_t*)oldest || in_work) return false;
   record_free(r);
@@ -369,9 +175,9 @@ static bool record_leaves(const tt_map_slot_t* s, const void* oldest) {
 
 void rt_fused_halve(void) { rt_map_halve(&g_records, record_stamp, record_leaves); }
 
-static record_t* record_for(rt_region_t* r) {
+static rt_record_t* record_for(rt_region_t* r) {
   uint64_t hash = tt_hash64(r->key.data, r->key.len, 0);
-  record_t* record = tt_map_find(&g_records, hash, r->key.data, r->key.len);
+  rt_record_t* record = tt_map_find(&g_records, hash, r->key.data, r->key.len);
   if (record) return record;
   if (g_records.count >= MAX_RECORDS) rt_fused_halve();
   size_t entries = (size_t)r->n_nodes * sizeof *record->entries;
@@ -400,7 +206,7 @@ const rt_fused_t* rt_fused_find(rt_region_t* r) {
   uint8_t* flags = tt_malloc(outs + externals + 1);
   if (!flags) return NULL;
   const rt_fused_t* found = NULL;
-  record_t* record = NULL;
+  rt_record_t* record = NULL;
   if (liveness(r, flags, flags + outs)) {
     tt_strbuf_append(&r->key, flags, outs + externals);
     if (!r->key.failed) record = record_for(r);
@@ -415,7 +221,7 @@ const rt_fused_t* rt_fused_find(rt_region_t* r) {
     record->ran_fused += found != NULL;
     record->site = r->site;
     if (!found && !record->queued && record->seen >= COMPILE_WHEN_SEEN) {
-      job_t* job = job_create(r, record, flags, flags + outs);
+      rt_job_t* job = job_create(r, record, flags, flags + outs);
       if (job && !enqueue(job)) {
         rt_unlock();
         job_free(job);
@@ -430,19 +236,21 @@ const rt_fused_t* rt_fused_find(rt_region_t* r) {
 }
 
 // ---------------------------------------------------------------- running (under the lock)
-tt_status_t rt_fused_run(const rt_fused_t* f, rt_region_t* r) {
-  RT_COUNT(regions_fused, 1);
-  if (!f->exe) return NULL;
+static rt_cell_t* value_cell(const rt_region_t* r, int value) {
+  return value < r->n_external ? r->external[value] : r->outs[value - r->n_external];
+}
+
+static tt_status_t run_part(const rt_fused_t* f, const rt_part_t* part, rt_region_t* r) {
   tt_status_t status = NULL;
   rt_scalar_begin();
   int filled = 0;
-  for (; filled < f->n_sources && !status; filled++) {
-    const source_t* s = &f->sources[filled];
+  for (; filled < part->n_sources; filled++) {
+    const rt_source_t* s = &part->sources[filled];
     f->owned[filled] = false;
-    if (s->external) {
-      f->buffers[filled] = r->external[s->index]->buffer;
+    if (s->kind == RT_SOURCE_VALUE) {
+      f->buffers[filled] = value_cell(r, s->index)->buffer;
       if (!f->buffers[filled]) status = tt_error(TT_FAILED_PRECONDITION, "a value this depends on could not be computed");
-    } else if (s->is_rng) {
+    } else if (s->kind == RT_SOURCE_RNG) {
       f->owned[filled] = true;
       status = rt_rng_upload(r->device, r->bits[s->index].data, &f->buffers[filled]);
     } else {
@@ -450,23 +258,37 @@ tt_status_t rt_fused_run(const rt_fused_t* f, rt_region_t* r) {
     }
     if (status) break;
   }
-  tt_pbuf_t** outputs = f->buffers + f->n_sources;
-  if (!status) status = tt_exe_run(f->exe, f->n_sources, f->buffers, 0, NULL, outputs, NULL);
+  tt_pbuf_t** outputs = f->buffers + part->n_sources;
+  if (!status) status = tt_exe_run(part->exe, part->n_sources, f->buffers, 0, NULL, outputs, NULL);
   for (int i = 0; i < filled; i++)
     if (f->owned[i]) tt_pbuf_free(g_rt.client, f->buffers[i]);
-  if (status) return tt_status_annotate(status, "a fused region of %d operations", r->n_nodes);
+  if (status) return status;
   RT_COUNT(executions, 1);
-  RT_COUNT(donations, f->n_donated);
   // What was donated is not there twice; what dies here still is, beside the results and what the program needs itself.
-  for (int i = 0; i < f->n_outs; i++)
-    if (f->outs[i].donor >= 0) rt_cell_spend(r->external[f->outs[i].donor]);
-  for (int i = 0; i < f->n_outs; i++) {
-    const fused_out_t* o = &f->outs[i];
+  for (int i = 0; i < part->n_outs; i++)
+    if (part->outs[i].donor >= 0) rt_cell_spend(value_cell(r, part->outs[i].donor));
+  for (int i = 0; i < part->n_outs; i++) {
+    const rt_fused_out_t* o = &part->outs[i];
     const rt_node_t* n = &r->nodes[o->node];
     if (o->out >= 0) rt_cell_fulfil(r->outs[o->out], outputs[i]);
     else rt_checks_push_locked(outputs[i], n->entry, n->where >= 0 ? r->text.data + n->where : "");
   }
-  rt_memory_transient(r->device, tt_exe_temp_bytes(f->exe));
+  rt_memory_transient(r->device, tt_exe_temp_bytes(part->exe));
+  return NULL;
+}
+
+tt_status_t rt_fused_run(const rt_fused_t* f, rt_region_t* r) {
+  RT_COUNT(regions_fused, 1);
+  RT_COUNT(donations, f->n_donated);
+  for (int p = 0; p < f->n_parts; p++) {
+    const rt_part_t* part = &f->parts[p];
+    tt_status_t status = part->exe ? run_part(f, part, r) : NULL;
+    if (status) return tt_status_annotate(status, "a fused region of %d operations", r->n_nodes);
+    for (int i = 0; i < part->n_last; i++) {
+      rt_cell_t* cell = value_cell(r, part->last[i]);
+      if (cell) rt_cell_spend(cell);
+    }
+  }
   return NULL;
 }
 
@@ -482,12 +304,13 @@ static void report_end(const char* name, const rt_entry_t* e, const char* where,
 void rt_fused_report(tt_strbuf_t* json) {
   bool first = true;
   for (size_t i = 0; i < g_records.cap; i++) {
-    const record_t* r = g_records.slots[i].value;
+    const rt_record_t* r = g_records.slots[i].value;
     if (!r) continue;
     const char* state = r->fused ? "fused" : r->failed ? "failed" : r->queued ? "compiling" : "met once";
     tt_strbuf_printf(json, "%s{\"state\":\"%s\",\"nodes\":%d,\"met\":%d,\"ran_fused\":%d,\"inputs\":%d,\"dead_inputs\":%d,\"results\":%d"
-                     ",\"live_results\":%d,\"donated\":%d", first ? "" : ",", state, r->n_nodes, r->seen, r->ran_fused, r->n_external,
-                     r->n_dead, r->n_outs, r->n_live, r->fused ? r->fused->n_donated : 0);
+                     ",\"live_results\":%d,\"donated\":%d,\"programs\":%d,\"made_again\":%lld", first ? "" : ",", state, r->n_nodes, r->seen, r->ran_fused, r->n_external,
+                     r->n_dead, r->n_outs, r->n_live, r->fused ? r->fused->n_donated : 0,
+                     r->fused ? r->fused->n_parts : 0, r->fused ? (long long)r->fused->made_again : 0LL);
     first = false;
     report_end("first", r->entries[0], r->began, json);
     report_end("last", r->entries[r->n_nodes - 1], "", json);

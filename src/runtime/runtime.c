@@ -12,7 +12,8 @@
 #include "runtime/defer.h"
 #include "runtime/environment.h"
 
-rt_t g_rt = {.precision = HLO_PRECISION_HIGHEST, .default_dtype = TT_F32};
+rt_t g_rt = {.precision = HLO_PRECISION_HIGHEST, .default_dtype = TT_F32,
+             .plan_limits = {.whole = 8 << 20, .parts = 16, .smallest = 64 << 10}};
 
 static pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t g_open_lock = PTHREAD_MUTEX_INITIALIZER;

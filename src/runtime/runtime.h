@@ -12,6 +12,7 @@
 #include "base/strbuf.h"
 #include "ops/lower.h"
 #include "pjrt/pjrt.h"
+#include "runtime/plan.h"
 #include "tt/eager.h"
 
 #define TT_MAX_DEVICES 512
@@ -107,6 +108,7 @@ typedef struct rt_t {
   int precision;
   tt_dtype_t default_dtype;
   uint64_t dispatch_number;
+  rt_plan_limits_t plan_limits;     // of fused regions
   int keep_programs;                // compiled programs alive from which the caches let go of those used longest ago
   int64_t counters[RT_COUNTER_COUNT];
   rt_pending_check_t pending[RT_MAX_PENDING_CHECKS];
