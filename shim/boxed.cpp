@@ -280,7 +280,8 @@ static void keep_error(Call& call) {
   }
 }
 
-// Where a lowering has no form for the dtypes and the CPU's kernel has none either, the CPU's words are thrown.
+// Where a lowering has no form for the dtypes, or cannot make sense of the shapes, and the CPU's kernel cannot either, the
+// CPU's words are thrown.
 static void prefer_cpu_words(const Call& call) {
   InferScope scope;
   try {
@@ -532,7 +533,8 @@ void run(Overload& o, torch::jit::Stack* stack) {
       std::rethrow_exception(call.error);
     }
     if (C10_UNLIKELY(status != nullptr)) {
-      if (tt_status_code(status) == TT_UNIMPLEMENTED) prefer_cpu_words(call);
+      tt_code_t code = tt_status_code(status);
+      if (code == TT_UNIMPLEMENTED || code == TT_INVALID_ARGUMENT) prefer_cpu_words(call);
       if (tt_status_code(status) != TT_DECLINED) raise(status);
       std::string reason = tt_status_message(status);
       tt_status_free(status);

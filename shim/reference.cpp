@@ -16,7 +16,7 @@ struct Twins {
   bool shrink = false;                    // every dim at most 1
   bool few = false;                       // an argument that says the result's size says 2
   c10::ScalarType as = c10::ScalarType::Undefined;  // the dtype of every tensor, where one is given
-  bool floats = false;                    // … of every float or complex one
+  bool beside_ints = false;               // integers stay such: they are int64 then
   int64_t bytes = 0;
 
   at::Tensor of(const at::Tensor& t) {
@@ -29,7 +29,10 @@ struct Twins {
       std::fill(strides.begin(), strides.end(), 1);
     }
     auto options = t.options().device(at::kCPU);
-    if (as != c10::ScalarType::Undefined && (!floats || !c10::isIntegralType(t.scalar_type(), true))) options = options.dtype(as);
+    if (as != c10::ScalarType::Undefined) {
+      bool integer = beside_ints && c10::isIntegralType(t.scalar_type(), false);
+      if (!beside_ints || t.scalar_type() != at::kBool) options = options.dtype(integer ? at::kLong : as);
+    }
     bytes += t.numel() * static_cast<int64_t>(t.element_size());
     TORCH_CHECK(shrink || bytes < kTooLarge, "too large to ask");
     at::Tensor twin = at::empty_strided(sizes, strides, options);
@@ -144,7 +147,7 @@ void raise_in_cpu_words(const Call& call) {
 
 // The lowerings take more dtypes than PyTorch's CPU kernels, which would turn a user's mistake into a value. So a first call
 // is asked of the CPU, on ones; what it throws counts when the same call in float32 or int64 throughout, or in float32
-// beside its integers, is good, which leaves shapes, indices and other arguments out of it. Narrow floats that the CPU lacks a kernel for beside one of float32
+// beside int64, is good, which leaves shapes, indices and other arguments out of it. Narrow floats that the CPU lacks a kernel for beside one of float32
 // are not a mistake, nor what rows take as PyTorch's kernels of other devices do.
 void raise_if_cpu_refuses_dtypes(const Call& call) {
   const Overload& o = call.overload;
@@ -171,7 +174,7 @@ void raise_if_cpu_refuses_dtypes(const Call& call) {
   }
   for (int attempt = 0; attempt < 3; attempt++) {
     ones.as = attempt == 1 ? at::kLong : at::kFloat;
-    ones.floats = attempt == 2;
+    ones.beside_ints = attempt == 2;
     stack.clear();
     if (!twins_of(call, ones, &stack)) return;
     try {

@@ -243,12 +243,14 @@ static void lower_repeat_interleave(tt_lower_t* l) {
   const int64_t size = tt_int(l, 1), n = repeats->dims[0];
   hlo_t total = hlo_scalar_int(b, TT_I64, size), zero = hlo_scalar_int(b, TT_I64, 0);
   hlo_t out = hlo_splat(b, TT_I64, 0, 1, &size);
-  if (n > 0 && size > 0) {
+  if (n > 0) {
     repeats = hlo_convert(b, repeats, TT_I64);
     hlo_t least = hlo_reduce_all(b, repeats, HLO_R_MIN), sum = hlo_reduce_all(b, repeats, HLO_R_ADD);
     tt_check(l, hlo_compare(b, HLO_LT, least, zero), NULL, TT_INVALID_ARGUMENT, "repeats can not be negative");
     tt_check(l, hlo_compare(b, HLO_NE, sum, total), NULL, TT_INVALID_ARGUMENT,
              "allocated size does not match required size");
+  }
+  if (n > 0 && size > 0) {
     // A position belongs to the entry whose number is that of the entries that have ended by then.
     hlo_t ends = hlo_scan(b, repeats, HLO_R_ADD, 0, false);
     out = hlo_put_along(b, out, ends, hlo_splat(b, TT_I64, 1, 1, &n), 0, HLO_R_ADD);

@@ -91,6 +91,10 @@ REFUSED = {
     "gcd of floats": lambda d: torch.gcd(torch.ones(2, device=d), torch.ones(2, device=d)),
     "gcd of halves": lambda d: torch.gcd(torch.ones(2, device=d).half(), torch.ones(2, device=d).half()),
     "shift of a float": lambda d: torch.bitwise_left_shift(torch.ones(2, device=d), 2),
+    "loss with int32 targets": lambda d: F.cross_entropy(torch.ones(2, 3, device=d), torch.tensor([0, 1], dtype=torch.int32, device=d)),
+    "values that do not fit their indices": lambda d: torch.ones(3, device=d).index_put_((torch.tensor([0, 1], device=d),), torch.ones(3, device=d)),
+    "more draws than there are": lambda d: torch.ones(2, device=d).multinomial(3),
+    "bias of another size": lambda d: F.conv2d(torch.ones(1, 3, 4, 4, device=d), torch.ones(2, 3, 2, 2, device=d), torch.ones(3, device=d)),
     "loss with weights of another dtype": lambda d: F.nll_loss(torch.ones(2, 3, device=d), torch.tensor([0, 1], device=d), torch.ones(3, dtype=torch.float64, device=d)),
     "histogram with bins of another dtype": lambda d: torch.histogram(torch.ones(3, device=d), torch.tensor([0.0, 2.0], dtype=torch.float64, device=d)),
     "bernoulli of int": lambda d: torch.bernoulli(torch.ones(2, dtype=torch.int64, device=d)),
@@ -113,6 +117,12 @@ REFUSED = {
 def test_dtypes_the_cpu_refuses(name):
     cpu, tpu = (raised(lambda: REFUSED[name](d)) for d in ("cpu", DEV))
     assert cpu is not None and type(tpu) is type(cpu) and str(tpu) == str(cpu)
+
+
+def test_negative_repeats():
+    with pytest.raises(RuntimeError, match="repeats can not be negative"):
+        torch.ones(2, device=DEV).repeat_interleave(torch.tensor([1, -2], device=DEV))
+        torch.tpu.synchronize()
 
 
 FITS = {
